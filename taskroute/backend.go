@@ -1,0 +1,106 @@
+package taskroute
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Errors of a Backend. Any other error means that the outcome is unknown.
+var (
+	// ErrNotFound: there is no such document.
+	ErrNotFound = errors.New("task not found")
+	// ErrConflict: the stored revision is not the one the caller has read.
+	ErrConflict = errors.New("task was changed by somebody else")
+	// ErrExists: a document of that id is there and is not the same write.
+	ErrExists = errors.New("task id already exists")
+	// ErrFull: the backend takes no new documents; the old ones may be changed.
+	ErrFull = errors.New("store takes no new tasks")
+)
+
+// Part numbers the separately stored parts of a document.
+type Part int
+
+// The parts of a document, in the order of Doc.Parts.
+const (
+	PartState Part = iota
+	PartInput
+	PartOutcome
+	PartRequest
+	NumParts
+)
+
+type partSet uint8
+
+const (
+	partState   partSet = 1 << PartState
+	partInput   partSet = 1 << PartInput
+	partOutcome partSet = 1 << PartOutcome
+	partRequest partSet = 1 << PartRequest
+	allParts    partSet = 1<<NumParts - 1
+)
+
+// Doc is a record as a Backend sees it: opaque parts and what it takes to find
+// it again.
+type Doc struct {
+	ID       string
+	Revision uint64
+	Parts    [NumParts][]byte // nil: absent; in Replace: unchanged
+
+	// Open: not terminal. Holder: who runs it; "" with Open is up for grabs
+	// once it is Runnable.
+	Open     bool
+	Runnable bool // status working: needs a holder
+	Holder   string
+	Owner    string // one string per owner, for counting
+	// ExpiresAt is when the document goes and leaves a tombstone (its Owner)
+	// until ForgetAt. Both zero: never. By the backend's clock, as garbage
+	// collection only: Store checks expiry on its own.
+	ExpiresAt time.Time
+	ForgetAt  time.Time
+}
+
+// Backend keeps documents. Its contract, which storetest checks:
+//
+//   - Create and Replace are durable when they return nil: the write survives a
+//     crash of this process (and of the machine, as far as the backend's own
+//     settings promise), and every replica's next Get sees it.
+//   - Replace is a compare-and-swap: of all that read the same revision, at most
+//     one succeeds. The new revision is prev+1.
+//   - Both may be called again with the same arguments after an error that left
+//     the outcome unknown; a write that had landed is then reported as done,
+//     never applied twice. nonce names the write for that.
+//   - All methods are safe for concurrent use and honour ctx.
+type Backend interface {
+	// Create stores a new document at revision 1. Errors: ErrExists, ErrFull.
+	Create(ctx context.Context, d Doc, nonce string) error
+	// Get returns the document with the wanted parts, in one round trip.
+	// ErrNotFound comes with the tombstone's owner when the document has
+	// expired and is not forgotten yet: Doc.Owner is set then.
+	Get(ctx context.Context, id string, parts ...Part) (Doc, error)
+	// Replace writes the parts that are not nil, and the index fields, over
+	// revision prev. Errors: ErrNotFound, ErrConflict.
+	Replace(ctx context.Context, prev uint64, d Doc, nonce string) error
+
+	// Orphans pages through open documents whose holder is no longer alive, or
+	// that are Runnable without a holder for at least a heartbeat's lifetime.
+	// A cursor of "" starts, and is returned at the end. It is a hint: the
+	// caller re-checks under Replace.
+	Orphans(ctx context.Context, cursor string, limit int) (ids []string, next string, err error)
+	// Heartbeat says that holder is alive for lease from now, by the backend's
+	// clock. It fails with ErrConflict when the lease had lapsed before.
+	Heartbeat(ctx context.Context, holder string, lease time.Duration) error
+	// Retire says that holder is gone; its documents are orphans at once.
+	Retire(ctx context.Context, holder string) error
+	// CountOpen is how many open documents owner has; a hint.
+	CountOpen(ctx context.Context, owner string) (int, error)
+
+	// Hints calls f with the ids of documents that another process has changed,
+	// until ctx ends. Some may be lost (contract 10); "" means that some were.
+	Hints(ctx context.Context, f func(id string)) error
+	// Collect removes what has expired; backends that expire by themselves do
+	// nothing. It returns how many went.
+	Collect(ctx context.Context, now time.Time) (int, error)
+	Ping(ctx context.Context) error
+	Close() error
+}

@@ -1,0 +1,178 @@
+// Package taskroute holds what was promised to clients: one durable record for
+// every task, found by its id (the Mcp-Name of tasks/*) and its owner, never by
+// a connection, a session or a process. Records change only through their
+// transition methods and reach the disk only through Store.
+package taskroute
+
+import (
+	"time"
+
+	"taskgate/wire"
+)
+
+// Status of a record. The values are those of SEP-2663.
+type Status string
+
+// Statuses. The last three are terminal: nothing changes them.
+const (
+	Working       Status = wire.StatusWorking
+	InputRequired Status = wire.StatusInputRequired
+	Completed     Status = wire.StatusCompleted
+	Failed        Status = wire.StatusFailed
+	Cancelled     Status = wire.StatusCancelled
+)
+
+// Terminal tells a status that is final.
+func (s Status) Terminal() bool { return s == Completed || s == Failed || s == Cancelled }
+
+// Owner is the principal that created a record.
+type Owner struct {
+	Tenant  string `json:"tenant"`
+	Subject string `json:"subject"`
+}
+
+// Kind tells what the client was told.
+type Kind string
+
+const (
+	// Task: the client has a handle and reaches the record by tasks/*.
+	Task Kind = "task"
+	// Held: the client has an InputRequiredResult whose sealed requestState
+	// names the record; tasks/* do not know it.
+	Held Kind = "held"
+)
+
+// Record is one running or finished call. It is divided as it is stored: State
+// is small and read by every tasks/get, Input is there once the upstream has
+// asked, Outcome once the call has ended, Request only for who runs the call
+// again. The zero value of a part means "not loaded" or "none yet".
+type Record struct {
+	ID       string
+	Revision uint64 // set by Store; what compare-and-swap compares
+	State    State
+	Input    Input
+	Outcome  Outcome
+	Request  Request
+
+	dirty partSet
+}
+
+// State is the small part.
+type State struct {
+	Owner         Owner         `json:"owner"`
+	Kind          Kind          `json:"kind"`
+	Status        Status        `json:"status"`
+	StatusMessage string        `json:"statusMessage,omitempty"`
+	CreatedAt     time.Time     `json:"createdAt"`
+	UpdatedAt     time.Time     `json:"updatedAt"`
+	TTL           time.Duration `json:"ttl"` // from CreatedAt; 0: unlimited
+	PollInterval  time.Duration `json:"pollInterval"`
+
+	Upstream string `json:"upstream"`
+	Tool     string `json:"tool"`
+
+	// Holder is the replica incarnation that runs the upstream call; "" when
+	// there is nothing to run: terminal, or parked on a modern upstream's
+	// question, where whoever gets the last answer goes on.
+	Holder string `json:"holder,omitempty"`
+	// Epoch counts holders. A write by a holder whose epoch is over fails.
+	Epoch int64 `json:"epoch"`
+	// Attempts counts how often the request went out to the upstream.
+	Attempts int `json:"attempts"`
+	// CancelledAt is when the owner asked for cancellation; zero: never.
+	CancelledAt time.Time `json:"cancelledAt,omitzero"`
+	// Rounds counts the questions so far; it makes input keys unique.
+	Rounds int `json:"rounds,omitempty"`
+}
+
+// ExpiresAt is when the record may be forgotten; zero: never.
+func (s State) ExpiresAt() time.Time {
+	if s.TTL == 0 {
+		return time.Time{}
+	}
+	return s.CreatedAt.Add(s.TTL)
+}
+
+// Expired tells whether the record's time is over.
+func (s State) Expired(now time.Time) bool {
+	at := s.ExpiresAt()
+	return !at.IsZero() && !now.Before(at)
+}
+
+// Input is what the upstream asked and what the client answered.
+type Input struct {
+	Questions []Question `json:"questions,omitempty"`
+	// State is a modern upstream's own requestState, echoed on the retry.
+	State string `json:"state,omitempty"`
+	// HasState tells an empty requestState from none.
+	HasState bool `json:"hasState,omitempty"`
+}
+
+// Question is one server-to-client request of the upstream.
+type Question struct {
+	// Key is ours and unique for the record's life.
+	Key string `json:"key"`
+	// UpstreamKey is the key a modern upstream used; "" for a legacy one,
+	// whose running call waits for the answer.
+	UpstreamKey string   `json:"upstreamKey,omitempty"`
+	Method      string   `json:"method"`
+	Params      wire.Raw `json:"params,omitempty"`
+	Answer      wire.Raw `json:"answer,omitempty"`
+	// Withdrawn: the upstream no longer wants the answer.
+	Withdrawn bool `json:"withdrawn,omitempty"`
+}
+
+// Pending tells a question that still wants an answer.
+func (q Question) Pending() bool { return q.Answer == nil && !q.Withdrawn }
+
+// Outcome is how the call ended: exactly one of the two, or neither for a
+// cancelled one.
+type Outcome struct {
+	Result wire.Raw `json:"result,omitempty"`
+	Error  wire.Raw `json:"error,omitempty"`
+}
+
+// Request is what it takes to send the call (again).
+type Request struct {
+	Params wire.Raw `json:"params"`
+	// ClientInfo and Capabilities are those of the creating request.
+	ClientInfo   wire.Raw `json:"clientInfo,omitempty"`
+	Capabilities wire.Raw `json:"capabilities"`
+	// Headers are the request headers that travel on (Mcp-Param-*).
+	Headers map[string][]string `json:"headers,omitempty"`
+	// Decision is the frozen policy decision, written by package policy.
+	Decision wire.Raw `json:"decision"`
+}
+
+// Wire is what a client may see of the record.
+func (r *Record) Wire() wire.Task {
+	s := r.State
+	t := wire.Task{
+		ID: r.ID, Status: string(s.Status), StatusMessage: s.StatusMessage,
+		CreatedAt: s.CreatedAt, LastUpdatedAt: s.UpdatedAt, TTL: s.TTL, PollInterval: s.PollInterval,
+		Result: r.Outcome.Result, Error: r.Outcome.Error,
+	}
+	if s.Status == InputRequired {
+		t.Inputs = r.PendingInputs()
+	}
+	return t
+}
+
+// PendingInputs are the questions that still want an answer, as inputRequests.
+func (r *Record) PendingInputs() wire.Object {
+	var o wire.Object
+	for _, q := range r.Input.Questions {
+		if q.Pending() {
+			o = o.With(q.Key, q.request())
+		}
+	}
+	return o
+}
+
+func (q Question) request() wire.Raw {
+	o := wire.Object{}.With("method", wire.Quote(q.Method))
+	if q.Params != nil {
+		o = o.With("params", q.Params)
+	}
+	return o.Bytes()
+}

@@ -1,0 +1,228 @@
+package taskroute
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+)
+
+// Errors of Store beyond those of Backend.
+var (
+	// ErrMalformed: no id of this form was ever given out.
+	ErrMalformed = errors.New("malformed task id")
+	// ErrExpired is told to the owner only.
+	ErrExpired = errors.New("task has expired")
+)
+
+// idLength is that of crypto/rand.Text: 130 random bits in base32.
+const idLength = 26
+
+// NewID returns an id that nobody can guess (SEP-2663, Security Considerations).
+func NewID() string { return rand.Text() }
+
+// ValidID tells whether id has the form of NewID.
+func ValidID(id string) bool {
+	if len(id) != idLength {
+		return false
+	}
+	for i := range len(id) {
+		if c := id[i]; (c < 'A' || c > 'Z') && (c < '2' || c > '7') {
+			return false
+		}
+	}
+	return true
+}
+
+// By says on whose behalf, and as what, a record is reached. A record of
+// another owner or kind is as unknown as one that never was (contract 4).
+type By struct {
+	Owner Owner
+	Kind  Kind
+}
+
+// Options of a Store.
+type Options struct {
+	// Now is the clock; it decides expiry.
+	Now func() time.Time
+	// Tombstone is how long the owner of an expired record is still told so.
+	Tombstone time.Duration
+	// CacheSize is how many terminal records are kept in memory.
+	CacheSize int
+}
+
+// Store keeps records in a Backend: the owner rule, expiry, the one
+// compare-and-swap loop and the cache of terminal records live here.
+type Store struct {
+	backend  Backend
+	opts     Options
+	terminal *lru.Cache[string, *Record] // immutable, so it may be served
+	watchers watchers
+}
+
+// NewStore returns a Store over backend.
+func NewStore(backend Backend, opts Options) (*Store, error) {
+	cache, err := lru.New[string, *Record](max(opts.CacheSize, 1))
+	if err != nil {
+		return nil, fmt.Errorf("terminal cache: %w", err)
+	}
+	return &Store{backend: backend, opts: opts, terminal: cache, watchers: newWatchers()}, nil
+}
+
+// Create stores a new record. When it returns nil, tasks/get resolves the id
+// at every replica (contract 3).
+func (s *Store) Create(ctx context.Context, r *Record) error {
+	d, err := s.encode(r, allParts)
+	if err != nil {
+		return err
+	}
+	if err := s.backend.Create(ctx, d, rand.Text()); err != nil {
+		return fmt.Errorf("create task: %w", err)
+	}
+	r.Revision, r.dirty = 1, 0
+	s.notice(r)
+	return nil
+}
+
+// Get returns the record without its Request. The result is shared: read only.
+// Errors: ErrMalformed, ErrNotFound, ErrExpired.
+func (s *Store) Get(ctx context.Context, by By, id string) (*Record, error) {
+	if !ValidID(id) {
+		return nil, ErrMalformed
+	}
+	r, ok := s.terminal.Get(id)
+	if !ok {
+		var err error
+		if r, err = s.load(ctx, id, PartState, PartInput, PartOutcome); err != nil {
+			return nil, ownersView(by, r, err)
+		}
+	}
+	return r, s.admit(by, r)
+}
+
+// ownersView keeps an expiry from everybody but the owner.
+func ownersView(by By, r *Record, err error) error {
+	if errors.Is(err, ErrNotFound) && r != nil && r.State.Owner == by.Owner && by.Kind == Task {
+		return ErrExpired
+	}
+	return err
+}
+
+func (s *Store) admit(by By, r *Record) error {
+	if r.State.Owner != by.Owner || r.State.Kind != by.Kind {
+		return ErrNotFound
+	}
+	if r.State.Expired(s.opts.Now()) {
+		s.terminal.Remove(r.ID)
+		return ErrExpired
+	}
+	return nil
+}
+
+// Load returns the whole record for the gateway's own work, whoever owns it.
+// It is not for handlers of client requests.
+func (s *Store) Load(ctx context.Context, id string) (*Record, error) {
+	return s.load(ctx, id, PartState, PartInput, PartOutcome, PartRequest)
+}
+
+func (s *Store) load(ctx context.Context, id string, parts ...Part) (*Record, error) {
+	d, err := s.backend.Get(ctx, id, parts...)
+	if err != nil {
+		if errors.Is(err, ErrNotFound) && d.Owner != "" {
+			return &Record{ID: id, State: State{Owner: parseOwner(d.Owner)}}, ErrNotFound
+		}
+		return nil, fmt.Errorf("read task: %w", err)
+	}
+	return decode(d)
+}
+
+// Update applies change to the record on behalf of by and stores the outcome,
+// reading again and repeating when somebody else was faster. A change that
+// leaves the record as it was writes nothing. An error of change ends it.
+func (s *Store) Update(ctx context.Context, by By, id string, change func(*Record) error) (*Record, error) {
+	if !ValidID(id) {
+		return nil, ErrMalformed
+	}
+	return s.swap(ctx, id, func(r *Record) error {
+		if err := s.admit(by, r); err != nil {
+			return err
+		}
+		return change(r)
+	})
+}
+
+// UpdateHeld is Update for the replica that runs the call: it fails with
+// ErrFenced once somebody else has claimed the record.
+func (s *Store) UpdateHeld(ctx context.Context, id, holder string, epoch int64, change func(*Record) error) (*Record, error) {
+	return s.swap(ctx, id, func(r *Record) error {
+		if err := r.HeldBy(holder, epoch); err != nil {
+			return err
+		}
+		return change(r)
+	})
+}
+
+// UpdateAny is Update for the gateway's own housekeeping, such as a rescue.
+func (s *Store) UpdateAny(ctx context.Context, id string, change func(*Record) error) (*Record, error) {
+	return s.swap(ctx, id, change)
+}
+
+// swap is the one compare-and-swap loop (contract 5). It ends because each
+// conflict means that another writer has made progress, or with ctx.
+func (s *Store) swap(ctx context.Context, id string, change func(*Record) error) (*Record, error) {
+	for {
+		r, err := s.load(ctx, id, PartState, PartInput)
+		if err != nil {
+			return r, err
+		}
+		if err := change(r); err != nil {
+			return r, err
+		}
+		if r.dirty == 0 {
+			return r, nil
+		}
+		if err = s.replace(ctx, r); err == nil {
+			return r, nil
+		}
+		if !errors.Is(err, ErrConflict) || ctx.Err() != nil {
+			return nil, fmt.Errorf("write task: %w", err)
+		}
+	}
+}
+
+func (s *Store) replace(ctx context.Context, r *Record) error {
+	d, err := s.encode(r, r.dirty)
+	if err != nil {
+		return err
+	}
+	if err := s.backend.Replace(ctx, r.Revision, d, rand.Text()); err != nil {
+		return err
+	}
+	r.Revision++
+	r.dirty = 0
+	s.notice(r)
+	return nil
+}
+
+// notice caches what is final and wakes who watches.
+func (s *Store) notice(r *Record) {
+	s.watchers.wake(r.ID)
+}
+
+// Watch returns a channel that receives after the record may have changed, here
+// or (by the backend's hints) elsewhere. It is a hint: read the record again,
+// and again after a while even without one (contract 10). stop releases it.
+func (s *Store) Watch(id string) (changed <-chan struct{}, stop func()) {
+	return s.watchers.add(id)
+}
+
+// Run carries the backend's hints to watchers until ctx ends.
+func (s *Store) Run(ctx context.Context) error {
+	return s.backend.Hints(ctx, s.watchers.wake)
+}
+
+// Backend gives housekeeping its way to leases and orphans.
+func (s *Store) Backend() Backend { return s.backend }

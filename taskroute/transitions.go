@@ -1,0 +1,205 @@
+package taskroute
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"taskgate/wire"
+)
+
+// Errors of transitions. They leave the record as it was.
+var (
+	// ErrTerminal: the record is final (contract 5).
+	ErrTerminal = errors.New("task has ended")
+	// ErrFenced: the writer no longer holds the record (contract 6).
+	ErrFenced = errors.New("task is held by another replica incarnation")
+)
+
+// NewRecord is a working record held by holder. The caller fills in Request.
+func NewRecord(id string, owner Owner, kind Kind, holder string, now time.Time) *Record {
+	now = now.UTC().Truncate(time.Millisecond)
+	return &Record{
+		ID: id,
+		State: State{Owner: owner, Kind: kind, Status: Working, CreatedAt: now, UpdatedAt: now,
+			Holder: holder, Epoch: 1, Attempts: 1},
+		dirty: allParts,
+	}
+}
+
+// HeldBy fails unless holder still holds the record at epoch.
+func (r *Record) HeldBy(holder string, epoch int64) error {
+	if r.State.Status.Terminal() {
+		return ErrTerminal
+	}
+	if r.State.Holder != holder || r.State.Epoch != epoch {
+		return ErrFenced
+	}
+	return nil
+}
+
+// Complete ends the record with the upstream's result.
+func (r *Record) Complete(result wire.Raw, now time.Time) error {
+	return r.end(Completed, Outcome{Result: result}, "", now)
+}
+
+// Fail ends the record with a JSON-RPC error and a message for people.
+func (r *Record) Fail(rpcError wire.Raw, message string, now time.Time) error {
+	return r.end(Failed, Outcome{Error: rpcError}, message, now)
+}
+
+// Cancel ends the record as cancelled.
+func (r *Record) Cancel(message string, now time.Time) error {
+	return r.end(Cancelled, Outcome{}, message, now)
+}
+
+func (r *Record) end(s Status, o Outcome, message string, now time.Time) error {
+	if r.State.Status.Terminal() {
+		return ErrTerminal
+	}
+	r.State.Status, r.State.StatusMessage, r.State.Holder = s, message, ""
+	r.Outcome = o
+	r.touch(now, partOutcome)
+	return nil
+}
+
+// RequestCancel records the owner's wish (contract 8). With nobody to run the
+// call the record is cancelled at once, else its holder sees to it.
+func (r *Record) RequestCancel(now time.Time) error {
+	if r.State.Status.Terminal() {
+		return ErrTerminal
+	}
+	if r.State.CancelledAt.IsZero() {
+		r.State.CancelledAt = now.UTC()
+		r.touch(now, 0)
+	}
+	if r.State.Holder == "" {
+		return r.Cancel("Cancelled before the upstream was called again.", now)
+	}
+	return nil
+}
+
+// Progress sets the message that a working record shows.
+func (r *Record) Progress(message string, now time.Time) error {
+	if r.State.Status.Terminal() {
+		return ErrTerminal
+	}
+	if r.State.StatusMessage == message {
+		return nil
+	}
+	r.State.StatusMessage = message
+	r.touch(now, 0)
+	return nil
+}
+
+// Ask adds questions and waits for input. Each gets a key of ours, which it
+// returns in order.
+func (r *Record) Ask(qs []Question, now time.Time) ([]string, error) {
+	if r.State.Status.Terminal() {
+		return nil, ErrTerminal
+	}
+	keys := make([]string, len(qs))
+	for i, q := range qs {
+		r.State.Rounds++
+		q.Key = fmt.Sprintf("q%d", r.State.Rounds)
+		keys[i] = q.Key
+		r.Input.Questions = append(r.Input.Questions, q)
+	}
+	r.State.Status = InputRequired
+	r.touch(now, partInput)
+	return keys, nil
+}
+
+// Park is Ask for a modern upstream, whose call has ended with the question:
+// nobody holds the record until the answers are in. state is its requestState,
+// nil when it gave none.
+func (r *Record) Park(qs []Question, state *string, now time.Time) error {
+	r.withdrawAnswered()
+	if _, err := r.Ask(qs, now); err != nil {
+		return err
+	}
+	r.Input.State, r.Input.HasState = "", state != nil
+	if state != nil {
+		r.Input.State = *state
+	}
+	r.State.Holder = ""
+	return nil
+}
+
+// withdrawAnswered drops what earlier rounds asked and got: the upstream has
+// had those answers.
+func (r *Record) withdrawAnswered() { r.Input.Questions = nil }
+
+// Answer takes the answers to pending questions; others are ignored, as
+// SEP-2663 wants. It reports whether any was taken.
+func (r *Record) Answer(responses wire.Object, now time.Time) (bool, error) {
+	if r.State.Status.Terminal() {
+		return false, ErrTerminal
+	}
+	taken := false
+	for i := range r.Input.Questions {
+		q := &r.Input.Questions[i]
+		if a := responses.Get(q.Key); a != nil && q.Pending() {
+			q.Answer, taken = a, true
+		}
+	}
+	if taken {
+		r.resumeIfAnswered()
+		r.touch(now, partInput)
+	}
+	return taken, nil
+}
+
+// Withdraw takes a question back: its call went on without the answer.
+func (r *Record) Withdraw(key string, now time.Time) error {
+	if r.State.Status.Terminal() {
+		return ErrTerminal
+	}
+	for i := range r.Input.Questions {
+		if q := &r.Input.Questions[i]; q.Key == key && q.Pending() {
+			q.Withdrawn = true
+			r.resumeIfAnswered()
+			r.touch(now, partInput)
+		}
+	}
+	return nil
+}
+
+func (r *Record) resumeIfAnswered() {
+	for _, q := range r.Input.Questions {
+		if q.Pending() {
+			return
+		}
+	}
+	r.State.Status = Working
+}
+
+// Claim makes holder the one who runs the call from here on.
+func (r *Record) Claim(holder string, now time.Time) error {
+	if r.State.Status.Terminal() {
+		return ErrTerminal
+	}
+	r.State.Holder = holder
+	r.State.Epoch++
+	r.State.Attempts++
+	r.touch(now, 0)
+	return nil
+}
+
+// Promote turns a held record into a task that tasks/* know.
+func (r *Record) Promote(now time.Time) error {
+	if r.State.Status.Terminal() {
+		return ErrTerminal
+	}
+	r.State.Kind = Task
+	r.touch(now, 0)
+	return nil
+}
+
+// touch moves lastUpdatedAt, never backwards, and notes what must be written.
+func (r *Record) touch(now time.Time, parts partSet) {
+	if now = now.UTC().Truncate(time.Millisecond); now.After(r.State.UpdatedAt) {
+		r.State.UpdatedAt = now
+	}
+	r.dirty |= parts | partState
+}

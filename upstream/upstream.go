@@ -1,0 +1,101 @@
+// Package upstream reaches the servers behind the gateway: modern HTTP, legacy
+// streamable HTTP and, later, other transports. A Caller hides era, transport
+// and sessions; what it hands back is as raw as it came.
+package upstream
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"taskgate/wire"
+)
+
+// Request is one request toward an upstream.
+type Request struct {
+	// ID is ours (contract 2); the client's id is not known here.
+	ID uint64
+	// Method and Params are the client's. Params may carry _meta; the connector
+	// takes the reserved members out and puts its own in.
+	Method string
+	Params wire.Raw
+	// ClientInfo and Capabilities are those of the calling client.
+	ClientInfo   wire.Raw
+	Capabilities wire.Capabilities
+	// LogLevel is the level the client asked for on this request, or "".
+	LogLevel string
+	// Principal keys sessions: callers of one key may share a session.
+	Principal string
+	// Header is sent along (Mcp-Param-* and what configuration allows).
+	Header http.Header
+}
+
+// Reply is the upstream's response: exactly one of the two.
+type Reply struct {
+	Result wire.Raw
+	Error  wire.Raw
+}
+
+// Handler receives what an upstream sends while a call runs. Its methods may be
+// called from several goroutines and, but for Ask, must not block.
+type Handler interface {
+	// Progress gets the params of a notifications/progress, without the token.
+	Progress(params wire.Object)
+	// Notify gets any other notification that belongs to the call.
+	Notify(method string, params wire.Raw)
+	// Ask gets a server-to-client request of this very call (contract 9) and
+	// returns the client's result, or the error to send. It blocks until then
+	// or until ctx, which ends with the call.
+	Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, *wire.Error)
+}
+
+// Info is what an upstream says of itself.
+type Info struct {
+	Capabilities wire.Raw // ServerCapabilities as it was sent
+	ServerInfo   wire.Raw // nil when it did not say
+	Instructions wire.Raw // nil when it did not say; a JSON string
+	Modern       bool
+}
+
+// Caller is one upstream.
+type Caller interface {
+	// Call sends one request and returns its response. When ctx ends first, the
+	// upstream is told so in its own way, and the error wraps ctx.Err().
+	// Other errors are *Error.
+	Call(ctx context.Context, r Request, h Handler) (Reply, error)
+	// Info asks the upstream what it is. Errors are *Error.
+	Info(ctx context.Context) (Info, error)
+	// Close ends idle sessions and what else is open.
+	Close(ctx context.Context) error
+}
+
+// Error is a call without a response.
+type Error struct {
+	Kind ErrorKind
+	// MayHaveRun is false only when the upstream cannot have acted on the
+	// request: it may then be sent again (contract 7).
+	MayHaveRun bool
+	// Status is the HTTP status, 0 when there was none.
+	Status int
+	Err    error
+}
+
+// ErrorKind says what went wrong.
+type ErrorKind string
+
+// Kinds of Error.
+const (
+	Unreachable  ErrorKind = "unreachable"  // no connection
+	Unauthorized ErrorKind = "unauthorized" // 401 or 403
+	Refused      ErrorKind = "refused"      // another HTTP error without a JSON-RPC body
+	Broken       ErrorKind = "broken"       // the answer broke off or never was one
+	TooLarge     ErrorKind = "too_large"    // the answer is over the limit
+	Incompatible ErrorKind = "incompatible" // no protocol version in common
+)
+
+func (e *Error) Error() string { return "upstream " + string(e.Kind) + ": " + e.Err.Error() }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// ErrOutcomeUnknown is wrapped by errors of calls that may have run.
+var ErrOutcomeUnknown = errors.New("outcome unknown")
