@@ -100,7 +100,11 @@ func (s *Store) Get(ctx context.Context, by By, id string) (*Record, error) {
 			return nil, ownersView(by, r, err)
 		}
 	}
-	return r, s.admit(by, r)
+	if err := s.admit(by, r); err != nil {
+		return nil, err
+	}
+	s.remember(r)
+	return r, nil
 }
 
 // ownersView keeps an expiry from everybody but the owner.
@@ -207,10 +211,19 @@ func (s *Store) replace(ctx context.Context, r *Record) error {
 	return nil
 }
 
-// notice caches what is final and wakes who watches.
-func (s *Store) notice(r *Record) {
-	s.watchers.wake(r.ID)
+// notice wakes who watches.
+func (s *Store) notice(r *Record) { s.watchers.wake(r.ID) }
+
+// remember keeps a terminal record that is not too large to keep.
+func (s *Store) remember(r *Record) {
+	size := len(r.Outcome.Result) + len(r.Outcome.Error)
+	if r.State.Status.Terminal() && size <= maxCachedOutcome {
+		s.terminal.Add(r.ID, r)
+	}
 }
+
+// maxCachedOutcome, in bytes, bounds the cache's memory together with its size.
+const maxCachedOutcome = 32 << 10
 
 // Watch returns a channel that receives after the record may have changed, here
 // or (by the backend's hints) elsewhere. It is a hint: read the record again,
