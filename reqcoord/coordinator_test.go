@@ -1,0 +1,163 @@
+package reqcoord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func begin(c *Coordinator, principal string) (*Call, context.Context) {
+	return c.Begin(context.Background(), About{Upstream: "u", Principal: principal})
+}
+
+func TestIDsAreUnique(t *testing.T) {
+	c := New(nil, time.Now)
+	seen := map[uint64]bool{}
+	for range 100 {
+		call, _ := begin(c, "p")
+		for _, id := range []uint64{call.ID, call.NextID()} {
+			if seen[id] {
+				t.Fatalf("id %d was given out twice", id)
+			}
+			seen[id] = true
+		}
+	}
+	if got := len(c.Snapshot()); got != 100 || c.Len() != 100 {
+		t.Errorf("snapshot has %d calls, table %d, want 100", got, c.Len())
+	}
+}
+
+func TestCallOutlivesItsRequest(t *testing.T) {
+	c := New(nil, time.Now)
+	request, hangUp := context.WithCancel(context.Background())
+	call, ctx := c.Begin(request, About{Upstream: "u"})
+	hangUp()
+	if ctx.Err() != nil {
+		t.Fatal("the call ended with the request that made it")
+	}
+	why := errors.New("owner asked")
+	call.Cancel(why)
+	if context.Cause(ctx) != why {
+		t.Errorf("cause is %v, want %v", context.Cause(ctx), why)
+	}
+	call.End()
+	if c.Len() != 0 {
+		t.Error("an ended call is still in the table")
+	}
+}
+
+func TestTurnsGoRoundThePrincipals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(map[string]Limits{"u": {Concurrency: 1, Queue: 10}}, time.Now)
+		first, ctx := begin(c, "first")
+		if err := first.Admit(ctx); err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		var order []string
+		for _, p := range []string{"hog", "hog", "hog", "modest"} {
+			call, ctx := begin(c, p)
+			go func() {
+				if err := call.Admit(ctx); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				order = append(order, p)
+				mu.Unlock()
+				call.End()
+			}()
+			synctest.Wait() // one after the other into the queue
+		}
+		if got := c.Waiting("u"); got != 4 {
+			t.Errorf("%d wait, want 4", got)
+		}
+		first.End()
+		synctest.Wait()
+		if got, want := fmt.Sprint(order), "[hog modest hog hog]"; got != want {
+			t.Errorf("turns went to %s, want %s", got, want)
+		}
+	})
+}
+
+func TestOverload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(map[string]Limits{"u": {Concurrency: 1, Queue: 1, QueueTimeout: time.Minute}}, time.Now)
+		first, ctx := begin(c, "a")
+		if err := first.Admit(ctx); err != nil {
+			t.Fatal(err)
+		}
+		waiting, wctx := begin(c, "b")
+		waited := make(chan error)
+		go func() { waited <- waiting.Admit(wctx) }()
+		synctest.Wait()
+
+		third, ctx := begin(c, "c")
+		var full *OverloadError
+		if err := third.Admit(ctx); !errors.As(err, &full) || full.Waited != 0 {
+			t.Errorf("with the queue full: %v", err)
+		}
+		third.End()
+
+		var late *OverloadError
+		if err := <-waited; !errors.As(err, &late) || late.Waited != time.Minute {
+			t.Errorf("after the queue timeout: %v", err)
+		}
+		waiting.End()
+		first.End()
+		next, ctx := begin(c, "d")
+		if err := next.Admit(ctx); err != nil {
+			t.Errorf("the turn got lost: %v", err)
+		}
+		next.End()
+	})
+}
+
+func TestGivingUpInTheQueueLosesNoTurn(t *testing.T) {
+	c := New(map[string]Limits{"u": {Concurrency: 2, Queue: 1000}}, time.Now)
+	var wg sync.WaitGroup
+	for i := range 400 {
+		wg.Go(func() {
+			call, ctx := begin(c, fmt.Sprint("p", i%7))
+			defer call.End()
+			if i%3 == 0 {
+				go call.Cancel(context.Canceled)
+			}
+			if err := call.Admit(ctx); err != nil && !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	g := c.gates["u"]
+	if g.running != 0 || g.waiting != 0 || len(g.queues) != 0 || len(g.order) != 0 {
+		t.Errorf("after all have ended: %d running, %d waiting, %d queues, %d in order", g.running, g.waiting, len(g.queues), len(g.order))
+	}
+}
+
+func TestWaitAndCancelAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(nil, time.Now)
+		call, ctx := begin(c, "p")
+		ctxWait, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := c.Wait(ctxWait); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Wait with a call in flight: %v", err)
+		}
+		stop := errors.New("shutting down")
+		go func() {
+			<-ctx.Done()
+			call.End()
+		}()
+		c.CancelAll(stop)
+		if err := c.Wait(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if context.Cause(ctx) != stop {
+			t.Errorf("cause is %v", context.Cause(ctx))
+		}
+	})
+}
