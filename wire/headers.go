@@ -17,6 +17,27 @@ const (
 	HeaderParam     = "Mcp-Param-" // prefix
 )
 
+// CheckHeaders compares the headers with the body they came with
+// (basic/transports/streamable-http#server-validation). It is to be called for
+// modern requests only; version is that of the body's _meta.
+func CheckHeaders(h http.Header, m Message, params Object, version string) *Error {
+	v := mirror{name: HeaderVersion, source: "params._meta protocol version", required: true}
+	if err := v.check(h, version); err != nil {
+		return err
+	}
+	method := mirror{name: HeaderMethod, source: "method", required: true}
+	if err := method.check(h, m.Method); err != nil {
+		return err
+	}
+	member, required := nameMember(m.Method)
+	want, ok := String(params.Get(member))
+	if !ok {
+		return nil // nothing to repeat; the method's own check says if something is wrong
+	}
+	name := mirror{name: HeaderName, source: "params." + member, required: required, encoded: true}
+	return name.check(h, want)
+}
+
 // nameMember says which member of params Mcp-Name mirrors, and whether the
 // header must be there. SEP-2663 also asks for it on tasks/*, but the Go SDKs
 // do not send it, so there it is only compared.
@@ -32,46 +53,44 @@ func nameMember(method string) (member string, required bool) {
 	return "", false
 }
 
-// CheckHeaders compares the headers with the body they came with
-// (basic/transports/streamable-http#server-validation). It is to be called for
-// modern requests only.
-func CheckHeaders(h http.Header, m Message, params Object, version string) *Error {
-	if err := checkHeader(h, HeaderVersion, "params._meta protocol version", version, true); err != nil {
-		return err
-	}
-	if err := checkHeader(h, HeaderMethod, "method", m.Method, true); err != nil {
-		return err
-	}
-	member, required := nameMember(m.Method)
-	if member == "" {
-		return nil
-	}
-	want, ok := String(params.Get(member))
-	if !ok {
-		return nil // the method's own check says what is wrong with it
-	}
-	return checkHeader(h, HeaderName, "params."+member, want, required)
+// mirror is a header that repeats a value of the body.
+type mirror struct {
+	name     string
+	source   string // of the value, for messages
+	required bool
+	encoded  bool // may use the Base64 sentinel
 }
 
-func checkHeader(h http.Header, name, source, want string, required bool) *Error {
-	values := h.Values(name)
-	if len(values) == 0 {
-		if !required {
-			return nil
-		}
-		return Errorf(CodeHeaderMismatch, "Header mismatch: header %s is missing; it must repeat %s", name, source)
+func (m mirror) check(h http.Header, want string) *Error {
+	got, ok, err := m.read(h)
+	if err != nil || !ok || got == want {
+		return err
 	}
-	if len(values) > 1 {
-		return Errorf(CodeHeaderMismatch, "Header mismatch: header %s is there %d times", name, len(values))
+	return m.mismatch()
+}
+
+// read returns the value, decoded; ok is false when the header may be missing and is.
+func (m mirror) read(h http.Header) (value string, ok bool, err *Error) {
+	values := h.Values(m.name)
+	switch {
+	case len(values) == 0 && m.required:
+		return "", false, Errorf(CodeHeaderMismatch, "Header mismatch: header %s is missing; it must repeat %s", m.name, m.source)
+	case len(values) == 0:
+		return "", false, nil
+	case len(values) > 1:
+		return "", false, Errorf(CodeHeaderMismatch, "Header mismatch: header %s is there %d times", m.name, len(values))
+	case !m.encoded:
+		return trimOWS(values[0]), true, nil
 	}
-	got, err := DecodeHeader(values[0])
-	if err != nil {
-		return Errorf(CodeHeaderMismatch, "Header mismatch: header %s: %v", name, err)
+	value, bad := DecodeHeader(values[0])
+	if bad != nil {
+		return "", false, Errorf(CodeHeaderMismatch, "Header mismatch: header %s: %v", m.name, bad)
 	}
-	if got != want {
-		return Errorf(CodeHeaderMismatch, "Header mismatch: header %s does not match %s of the body", name, source)
-	}
-	return nil
+	return value, true, nil
+}
+
+func (m mirror) mismatch() *Error {
+	return Errorf(CodeHeaderMismatch, "Header mismatch: header %s does not match %s of the body", m.name, m.source)
 }
 
 const (
@@ -95,13 +114,13 @@ func plainHeader(v string) bool {
 		}
 	}
 	sentinel := strings.HasPrefix(v, sentinelStart) && strings.HasSuffix(v, sentinelEnd)
-	return !sentinel && v == strings.Trim(v, " \t")
+	return !sentinel && v == trimOWS(v)
 }
 
 // DecodeHeader undoes EncodeHeader. Optional white space around the value is
 // not part of it; bytes outside ASCII and bad Base64 are errors.
 func DecodeHeader(v string) (string, error) {
-	v = strings.Trim(v, " \t")
+	v = trimOWS(v)
 	for i := range len(v) {
 		if v[i] < 0x20 && v[i] != '\t' || v[i] > 0x7e {
 			return "", fmt.Errorf("byte %#02x at %d is not allowed; use the form %s…%s", v[i], i, sentinelStart, sentinelEnd)
@@ -116,3 +135,6 @@ func DecodeHeader(v string) (string, error) {
 	}
 	return string(b), nil
 }
+
+// trimOWS takes off the optional white space of RFC 9110, 5.6.3.
+func trimOWS(v string) string { return strings.Trim(v, " \t") }

@@ -21,7 +21,10 @@ type Member struct {
 	Value Raw
 }
 
-var errNotObject = errors.New("not a JSON object")
+var (
+	errNotObject = errors.New("not a JSON object")
+	errNotArray  = errors.New("not a JSON array")
+)
 
 // ParseObject takes raw apart. It refuses what is not exactly one JSON object,
 // duplicate names at any depth and invalid UTF-8. The values alias raw.

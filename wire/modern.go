@@ -1,0 +1,157 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// ModernResult turns a legacy server's result of method into one that a client
+// of 2026-07-28 accepts. Where they are absent it adds resultType "complete",
+// the caching hints of list, read and discover results (stale at once, private:
+// a legacy server promised nothing), the content of a tool result, and
+// serverInfo, unless that is nil. It drops what the tasks of 2025-11-25 have
+// left behind: execution of listed tools, the related task of a tool result.
+// Every other value keeps its bytes. The error says why result is no object.
+func ModernResult(method string, result, serverInfo Raw) (Raw, error) {
+	o, err := ParseObject(result)
+	if err != nil {
+		return nil, fmt.Errorf("result of %s: %w", method, err)
+	}
+	if o, err = modernMembers(o, method); err != nil {
+		return nil, fmt.Errorf("result of %s: %w", method, err)
+	}
+	return modernMeta(o, method, serverInfo).Bytes(), nil
+}
+
+func modernMembers(o Object, method string) (Object, error) {
+	o = o.orElse("resultType", Quote(ResultComplete))
+	if t, _ := String(o.Get("resultType")); t != ResultComplete {
+		return o, nil // what follows belongs to complete results only
+	}
+	switch method {
+	case "tools/list":
+		tools, err := withoutExecution(o.Get("tools"))
+		if err != nil {
+			return nil, err
+		}
+		if tools != nil {
+			o = o.With("tools", tools)
+		}
+	case "tools/call":
+		o = o.orElse("content", Raw("[]"))
+	}
+	if cacheable(method) {
+		o = o.orElse("ttlMs", Raw("0")).orElse("cacheScope", Raw(`"private"`))
+	}
+	return o, nil
+}
+
+// cacheable tells the methods whose results are a CacheableResult in the schema.
+func cacheable(method string) bool {
+	switch method {
+	case "server/discover", "tools/list", "prompts/list",
+		"resources/list", "resources/templates/list", "resources/read":
+		return true
+	}
+	return false
+}
+
+// orElse returns the object with the member set unless it has a value. Some
+// servers write null for what they have not set; that is no value here.
+func (o Object) orElse(name string, value Raw) Object {
+	if v := o.Get(name); v != nil && string(v) != "null" {
+		return o
+	}
+	return o.With(name, value)
+}
+
+func modernMeta(o Object, method string, serverInfo Raw) Object {
+	o = o.withoutNull("_meta")
+	meta, err := ParseObject(o.Get("_meta"))
+	if o.Get("_meta") != nil && err != nil {
+		return o // not ours to mend
+	}
+	if method == "tools/call" {
+		meta = meta.Without(MetaRelatedTask)
+	}
+	if serverInfo != nil {
+		meta = meta.orElse(MetaServerInfo, serverInfo)
+	}
+	if len(meta) == 0 {
+		return o.Without("_meta")
+	}
+	return o.With("_meta", meta.Bytes())
+}
+
+func (o Object) withoutNull(name string) Object {
+	if string(o.Get(name)) != "null" {
+		return o
+	}
+	return o.Without(name)
+}
+
+// withoutExecution drops execution from each tool of the array; nil stays nil.
+func withoutExecution(tools Raw) (Raw, error) {
+	if tools == nil {
+		return nil, nil
+	}
+	list, err := ParseArray(tools)
+	if err != nil {
+		return nil, fmt.Errorf("tools: %w", err)
+	}
+	for i, raw := range list {
+		tool, err := ParseObject(raw)
+		if err != nil {
+			return nil, fmt.Errorf("tools[%d]: %w", i, err)
+		}
+		if tool.Get("execution") != nil {
+			list[i] = tool.Without("execution").Bytes()
+		}
+	}
+	return joinArray(list), nil
+}
+
+// ParseArray takes a JSON array apart one level deep. The elements alias raw.
+func ParseArray(raw Raw) ([]Raw, error) {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
+	if dec.PeekKind() != '[' {
+		return nil, errNotArray
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	var list []Raw
+	for dec.PeekKind() != ']' {
+		v, err := dec.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		end := dec.InputOffset()
+		list = append(list, raw[end-int64(len(v)):end])
+	}
+	return list, nil
+}
+
+func joinArray(list []Raw) Raw {
+	out := Raw("[")
+	for i, v := range list {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, v...)
+	}
+	return append(out, ']')
+}
+
+// ModernError turns a legacy server's error object into one that 2026-07-28
+// allows: -32002, resource not found, is -32602 there. Message and data, with
+// the uri in it, stay; so does every other error, byte for byte.
+func ModernError(e Raw) Raw {
+	o, err := ParseObject(e)
+	if err != nil || string(o.Get("code")) != fmt.Sprint(CodeLegacyResourceUnkwn) {
+		return e
+	}
+	return o.With("code", fmt.Append(nil, CodeInvalidParams)).Bytes()
+}
