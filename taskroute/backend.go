@@ -60,6 +60,13 @@ type Doc struct {
 	ForgetAt  time.Time
 }
 
+// Orphan names an open document and the dead holder it was found with, "" for
+// one that waits for a holder. Who takes it over must find the same holder.
+type Orphan struct {
+	ID     string
+	Holder string
+}
+
 // Backend keeps documents. Its contract, which storetest checks:
 //
 //   - Create and Replace are durable when they return nil: the write survives a
@@ -86,7 +93,7 @@ type Backend interface {
 	// that are Runnable without a holder for at least a heartbeat's lifetime.
 	// A cursor of "" starts, and is returned at the end. It is a hint: the
 	// caller re-checks under Replace.
-	Orphans(ctx context.Context, cursor string, limit int) (ids []string, next string, err error)
+	Orphans(ctx context.Context, cursor string, limit int) (orphans []Orphan, next string, err error)
 	// Heartbeat says that holder is alive for lease from now, by the backend's
 	// clock. It fails with ErrConflict when the lease had lapsed before.
 	Heartbeat(ctx context.Context, holder string, lease time.Duration) error

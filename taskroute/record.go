@@ -106,6 +106,8 @@ type Input struct {
 	State string `json:"state,omitempty"`
 	// HasState tells an empty requestState from none.
 	HasState bool `json:"hasState,omitempty"`
+	// Ticket is what the next retry of a held call must present.
+	Ticket string `json:"ticket,omitempty"`
 }
 
 // Question is one server-to-client request of the upstream.

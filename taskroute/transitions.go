@@ -114,7 +114,9 @@ func (r *Record) Ask(qs []Question, now time.Time) ([]string, error) {
 // nobody holds the record until the answers are in. state is its requestState,
 // nil when it gave none.
 func (r *Record) Park(qs []Question, state *string, now time.Time) error {
-	r.withdrawAnswered()
+	if state != nil { // it carries what earlier rounds have told the upstream
+		r.Input.Questions = nil
+	}
 	if _, err := r.Ask(qs, now); err != nil {
 		return err
 	}
@@ -125,10 +127,6 @@ func (r *Record) Park(qs []Question, state *string, now time.Time) error {
 	r.State.Holder = ""
 	return nil
 }
-
-// withdrawAnswered drops what earlier rounds asked and got: the upstream has
-// had those answers.
-func (r *Record) withdrawAnswered() { r.Input.Questions = nil }
 
 // Answer takes the answers to pending questions; others are ignored, as
 // SEP-2663 wants. It reports whether any was taken.

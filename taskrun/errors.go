@@ -1,0 +1,73 @@
+package taskrun
+
+import (
+	"errors"
+
+	"taskgate/reqcoord"
+	"taskgate/taskroute"
+	"taskgate/upstream"
+	"taskgate/wire"
+)
+
+// reason is the data member of the errors made here.
+type reason struct {
+	Reason     string `json:"reason"`
+	Retriable  bool   `json:"retriable"`
+	HTTPStatus int    `json:"upstreamStatus,omitempty"`
+}
+
+// WireError is the JSON-RPC error for a call that ended without a response of
+// its upstream. It is what a waiting client gets and what a failed task keeps.
+func WireError(err error) *wire.Error {
+	var rpc *wire.Error
+	if errors.As(err, &rpc) {
+		return rpc
+	}
+	var busy *reqcoord.OverloadError
+	if errors.As(err, &busy) {
+		return internal(busy.Error(), reason{Reason: "overloaded", Retriable: true})
+	}
+	var up *upstream.Error
+	if errors.As(err, &up) {
+		return upstreamError(up)
+	}
+	var tooMany *taskroute.TooManyOpenError
+	if errors.As(err, &tooMany) {
+		return internal(capitalized(err), reason{Reason: "too_many_open_tasks", Retriable: true})
+	}
+	switch {
+	case errors.Is(err, errCancelled):
+		return internal("The call was cancelled", reason{Reason: "cancelled"})
+	case errors.Is(err, ErrBadState):
+		return wire.Errorf(wire.CodeInvalidParams, "Invalid or expired requestState").WithData(reason{Reason: "invalid_request_state"})
+	case errors.Is(err, ErrTaskRequired):
+		return wire.MissingCapability(wire.TasksRequired)
+	case errors.Is(err, errTimeout):
+		return internal("The upstream did not answer within the time that policy gives this tool; whether the tool has run is unknown", reason{Reason: "timeout"})
+	case errors.Is(err, errShutdown):
+		return internal("The gateway shut down while the tool ran; whether it has run to its end is unknown", reason{Reason: "outcome_unknown"})
+	case errors.Is(err, errHolderLost):
+		return internal(capitalized(err), reason{Reason: "outcome_unknown"})
+	}
+	return internal("Internal error", reason{Reason: "internal"})
+}
+
+func upstreamError(up *upstream.Error) *wire.Error {
+	r := reason{Reason: "upstream_" + string(up.Kind), Retriable: !up.MayHaveRun, HTTPStatus: up.Status}
+	if up.MayHaveRun && up.Kind == upstream.Broken {
+		r.Reason = "outcome_unknown"
+	}
+	return internal(capitalized(up), r)
+}
+
+func internal(message string, r reason) *wire.Error {
+	return wire.Errorf(wire.CodeInternal, "%s", message).WithData(r)
+}
+
+func capitalized(err error) string {
+	s := err.Error()
+	if s != "" && s[0] >= 'a' && s[0] <= 'z' {
+		return string(s[0]-'a'+'A') + s[1:]
+	}
+	return s
+}

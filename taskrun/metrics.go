@@ -1,0 +1,43 @@
+package taskrun
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"taskgate/reqcoord"
+)
+
+// metrics of this package. Labels are upstream names and statuses: bounded.
+type metrics struct {
+	created      *prometheus.CounterVec
+	ended        *prometheus.CounterVec
+	running      prometheus.Gauge
+	refused      prometheus.Counter
+	retries      prometheus.Counter
+	dropped      prometheus.Counter
+	fenced       prometheus.Counter
+	rescued      prometheus.Counter
+	lapses       prometheus.Counter
+	housekeeping prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer, coord *reqcoord.Coordinator) *metrics {
+	f := promauto.With(reg)
+	counter := func(name, help string) prometheus.Counter {
+		return f.NewCounter(prometheus.CounterOpts{Name: "taskgate_" + name, Help: help})
+	}
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "taskgate_calls_in_flight", Help: "Requests on their way to an upstream."},
+		func() float64 { return float64(coord.Len()) })
+	return &metrics{
+		created:      f.NewCounterVec(prometheus.CounterOpts{Name: "taskgate_records_created_total", Help: "Calls that became a record, by kind: task or held."}, []string{"upstream", "kind"}),
+		ended:        f.NewCounterVec(prometheus.CounterOpts{Name: "taskgate_records_ended_total", Help: "Records that this replica has ended, by final status."}, []string{"upstream", "status"}),
+		running:      f.NewGauge(prometheus.GaugeOpts{Name: "taskgate_records_running", Help: "Records whose call this replica runs."}),
+		refused:      counter("records_refused_total", "Calls that stayed synchronous because the store did not take their record."),
+		retries:      counter("store_write_retries_total", "Writes to the store that had to be tried again."),
+		dropped:      counter("outcomes_dropped_total", "Ends of calls that could not be recorded any more."),
+		fenced:       counter("runs_fenced_total", "Runs given up because their record had ended or was taken by another replica."),
+		rescued:      counter("records_rescued_total", "Records of dead replicas that were ended here."),
+		lapses:       counter("lease_lapses_total", "Times this replica's lease had lapsed before it was renewed."),
+		housekeeping: counter("housekeeping_errors_total", "Failed turns of heartbeat, rescue or collection."),
+	}
+}

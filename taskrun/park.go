@@ -1,0 +1,147 @@
+package taskrun
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"go.uber.org/zap"
+
+	"taskgate/taskroute"
+	"taskgate/upstream"
+	"taskgate/wire"
+)
+
+// readInputRequired takes a modern upstream's InputRequiredResult apart
+// (basic/patterns/mrtr). A question of a kind that the client did not declare
+// is an error: it must not be asked, and nobody else can answer it.
+func readInputRequired(result wire.Raw, caps wire.Capabilities) ([]taskroute.Question, *string, error) {
+	o, err := wire.ParseObject(result)
+	if err != nil {
+		return nil, nil, fmt.Errorf("input_required result: %w", err)
+	}
+	var state *string
+	if s, ok := wire.String(o.Get("requestState")); ok {
+		state = &s
+	}
+	requests, err := wire.ParseObject(o.Get("inputRequests"))
+	if err != nil {
+		return nil, state, nil
+	}
+	questions := make([]taskroute.Question, 0, len(requests))
+	for _, m := range requests {
+		q, err := readQuestion(m, caps)
+		if err != nil {
+			return nil, nil, err
+		}
+		questions = append(questions, q)
+	}
+	return questions, state, nil
+}
+
+func readQuestion(m wire.Member, caps wire.Capabilities) (taskroute.Question, error) {
+	o, err := wire.ParseObject(m.Value)
+	if err != nil {
+		return taskroute.Question{}, fmt.Errorf("input request %q: %w", m.Name, err)
+	}
+	method, _ := wire.String(o.Get("method"))
+	params := o.Get("params")
+	if missing := caps.Answers(method, params); missing != nil {
+		return taskroute.Question{}, wire.MissingCapability(missing)
+	}
+	return taskroute.Question{UpstreamKey: m.Name, Method: method, Params: params}, nil
+}
+
+// park puts a modern upstream's further questions into the record. From here on
+// nobody holds it; whoever gets the last answer goes on.
+func (x *run) park(result wire.Raw) {
+	questions, state, err := readInputRequired(result, x.call.Meta.Capabilities)
+	if err == nil && len(questions) == 0 {
+		err = &upstream.Error{Kind: upstream.Broken, MayHaveRun: true, Err: fmt.Errorf("input_required without inputRequests")}
+	}
+	if err != nil {
+		x.settle(ended{err: err})
+		return
+	}
+	if _, err := x.update(func(rec *taskroute.Record) error { return rec.Park(questions, state, x.r.opts.Now()) }); err != nil {
+		x.r.log.Warn("a question of the upstream was not recorded", zap.String("upstream", x.call.Upstream), zap.Error(err))
+	}
+}
+
+// request is what the record keeps to send the call again.
+func (c *Call) request() taskroute.Request {
+	decision, err := json.Marshal(c.Decision)
+	if err != nil {
+		decision = nil // a Decision always marshals
+	}
+	return taskroute.Request{
+		Params: c.Params.Bytes(), ClientInfo: c.Meta.ClientInfo,
+		Capabilities: c.Meta.Capabilities.Raw(), Headers: c.Header, Decision: decision,
+	}
+}
+
+// callOf is the call that a record was made of.
+func callOf(rec *taskroute.Record) (Call, error) {
+	c := Call{
+		Owner: rec.State.Owner, Upstream: rec.State.Upstream, Tool: rec.State.Tool,
+		Header: http.Header(rec.Request.Headers),
+		Meta: wire.Meta{Version: wire.Version, ClientInfo: rec.Request.ClientInfo,
+			Capabilities: wire.ParseCapabilities(rec.Request.Capabilities)},
+	}
+	var err error
+	if c.Params, err = wire.ParseObject(rec.Request.Params); err != nil {
+		return c, fmt.Errorf("stored params: %w", err)
+	}
+	if err = json.Unmarshal(rec.Request.Decision, &c.Decision); err != nil {
+		return c, fmt.Errorf("stored decision: %w", err)
+	}
+	return c, nil
+}
+
+// proceed goes on with a record whose answers are all in: it claims the record
+// and sends the call with them. Of several replicas that try, one succeeds.
+func (r *Runner) proceed(ctx context.Context, id string) error {
+	rec, err := r.store.Load(ctx, id)
+	if err != nil {
+		return err
+	}
+	call, err := callOf(rec)
+	if err != nil {
+		return r.fail(ctx, rec.ID, rec.State.Holder, err)
+	}
+	claimed, err := r.store.UpdateAny(ctx, id, func(rec *taskroute.Record) error {
+		if rec.State.Holder != "" || rec.State.Status != taskroute.Working {
+			return taskroute.ErrFenced
+		}
+		return rec.Claim(r.holder, r.opts.Now())
+	})
+	if err != nil {
+		return err
+	}
+	x, callCtx := r.newRun(ctx, call, nil)
+	x.id, x.epoch, x.expires = id, claimed.State.Epoch, claimed.State.ExpiresAt()
+	go x.dispatch(callCtx, withAnswers(call.Params, claimed.Input).Bytes())
+	x.detach()
+	return nil
+}
+
+// withAnswers makes the retry of basic/patterns/mrtr: the original params, the
+// answers under the upstream's own keys, and its requestState. An upstream
+// without one remembers nothing, so it gets the answers of all rounds.
+func withAnswers(params wire.Object, in taskroute.Input) wire.Object {
+	var responses wire.Object
+	if earlier, err := wire.ParseObject(params.Get("inputResponses")); err == nil && !in.HasState {
+		responses = earlier
+	}
+	for _, q := range in.Questions {
+		if q.UpstreamKey != "" && q.Answer != nil {
+			responses = responses.With(q.UpstreamKey, q.Answer)
+		}
+	}
+	params = params.Without("requestState").With("inputResponses", responses.Bytes())
+	if in.HasState {
+		params = params.With("requestState", wire.Quote(in.State))
+	}
+	return params
+}

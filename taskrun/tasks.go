@@ -1,0 +1,62 @@
+package taskrun
+
+import (
+	"context"
+	"errors"
+
+	"go.uber.org/zap"
+
+	"taskgate/taskroute"
+	"taskgate/wire"
+)
+
+// Get is tasks/get.
+func (r *Runner) Get(ctx context.Context, owner taskroute.Owner, id string) (*taskroute.Record, error) {
+	return r.store.Get(ctx, taskroute.By{Owner: owner, Kind: taskroute.Task}, id)
+}
+
+// Update is tasks/update: it takes the answers that are wanted and ignores the
+// others. It is visible at the next Get.
+func (r *Runner) Update(ctx context.Context, owner taskroute.Owner, id string, responses wire.Object) error {
+	rec, err := r.store.Update(ctx, taskroute.By{Owner: owner, Kind: taskroute.Task}, id, func(rec *taskroute.Record) error {
+		_, err := rec.Answer(responses, r.opts.Now())
+		return err
+	})
+	if errors.Is(err, taskroute.ErrTerminal) {
+		return nil
+	}
+	if err == nil {
+		r.resumeIfParked(rec)
+	}
+	return err
+}
+
+// Cancel is tasks/cancel: the wish is durable when it returns nil (contract 8).
+func (r *Runner) Cancel(ctx context.Context, owner taskroute.Owner, id string) error {
+	return r.cancel(ctx, taskroute.By{Owner: owner, Kind: taskroute.Task}, id)
+}
+
+func (r *Runner) cancel(ctx context.Context, by taskroute.By, id string) error {
+	_, err := r.store.Update(ctx, by, id, func(rec *taskroute.Record) error {
+		return rec.RequestCancel(r.opts.Now())
+	})
+	if errors.Is(err, taskroute.ErrTerminal) {
+		return nil
+	}
+	return err
+}
+
+// resumeIfParked goes on with a record that nobody holds and that has all its
+// answers. Should it fail, or this process die, the next rescue does it.
+func (r *Runner) resumeIfParked(rec *taskroute.Record) {
+	if rec.State.Status != taskroute.Working || rec.State.Holder != "" {
+		return
+	}
+	r.background.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), r.opts.StoreTimeout)
+		defer cancel()
+		if err := r.proceed(ctx, rec.ID); err != nil && !errors.Is(err, taskroute.ErrFenced) {
+			r.log.Warn("an answered task was not taken up; a rescue will", zap.Error(err))
+		}
+	})
+}
