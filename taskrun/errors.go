@@ -71,3 +71,9 @@ func capitalized(err error) string {
 	}
 	return s
 }
+
+// NotStarted tells an error of a call that was refused for want of room, before
+// anything was done for it.
+func NotStarted(err error) bool {
+	return errors.As(err, new(*reqcoord.OverloadError)) || errors.As(err, new(*taskroute.TooManyOpenError))
+}

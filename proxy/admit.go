@@ -1,0 +1,152 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"taskgate/auth"
+	"taskgate/taskroute"
+	"taskgate/wire"
+)
+
+// exchange is one admitted message.
+type exchange struct {
+	route     *route
+	principal auth.Principal
+	header    http.Header
+	msg       wire.Message
+	params    wire.Object
+	meta      wire.Meta // of requests
+}
+
+func (x *exchange) owner() taskroute.Owner {
+	return taskroute.Owner{Tenant: x.principal.Tenant, Subject: x.principal.Subject}
+}
+
+// admit lets a request in: path, Origin and Host, caller, size, envelope,
+// protocol, headers, in this order. Nothing is allocated for a request before
+// its caller is known. With an error the exchange is there as far as it got.
+func (h *Handler) admit(w http.ResponseWriter, req *http.Request) (*exchange, error) {
+	if err := h.opts.Guard.check(req); err != nil {
+		return nil, err
+	}
+	r := h.routes[req.URL.Path]
+	if r == nil {
+		return nil, refuse(http.StatusNotFound, wire.CodeMethodNotFound, "No MCP endpoint at this path")
+	}
+	if req.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return nil, refuse(http.StatusMethodNotAllowed, wire.CodeInvalidRequest, "Method not allowed: send each message as a POST")
+	}
+	if t, _, err := mime.ParseMediaType(req.Header.Get("Content-Type")); err != nil || t != "application/json" {
+		return nil, refuse(http.StatusUnsupportedMediaType, wire.CodeInvalidRequest, "Unsupported media type: Content-Type must be application/json")
+	}
+	principal, err := h.opts.Identify(req)
+	if err != nil {
+		return nil, err
+	}
+	x := &exchange{route: r, principal: principal, header: req.Header}
+	body, err := h.readBody(w, req)
+	if err != nil {
+		return x, err
+	}
+	return x, x.decode(body)
+}
+
+// readBody reads at most the limit, within the time for it. The deadline is
+// lifted afterwards: the answer may take an hour.
+func (h *Handler) readBody(w http.ResponseWriter, req *http.Request) ([]byte, error) {
+	if req.ContentLength > h.opts.MaxBody {
+		return nil, tooLarge(h.opts.MaxBody)
+	}
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(h.opts.BodyTimeout)) // not all servers can; then there is none
+	body, err := readAll(http.MaxBytesReader(w, req.Body, h.opts.MaxBody), req.ContentLength)
+	_ = rc.SetReadDeadline(time.Time{})
+	var over *http.MaxBytesError
+	if errors.As(err, &over) {
+		return nil, tooLarge(h.opts.MaxBody)
+	}
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, wire.CodeParse, "Parse error: the body broke off or was too slow")
+	}
+	return body, nil
+}
+
+func readAll(r io.Reader, length int64) ([]byte, error) {
+	if length < 0 {
+		return io.ReadAll(r)
+	}
+	body := make([]byte, length)
+	_, err := io.ReadFull(r, body)
+	return body, err
+}
+
+func tooLarge(limit int64) error {
+	return &refusal{http.StatusRequestEntityTooLarge, wire.Errorf(wire.CodeInvalidRequest, "Request too large: the limit is %d bytes", limit).
+		WithData(map[string]any{"reason": "too_large", "limit": limit})}
+}
+
+// decode reads the envelope and holds it against the protocol and the headers.
+func (x *exchange) decode(body []byte) error {
+	var rpc *wire.Error
+	if x.msg, rpc = wire.Decode(body); rpc != nil {
+		return badRequest(rpc)
+	}
+	if x.msg.IsResponse() {
+		return refuse(http.StatusBadRequest, wire.CodeInvalidRequest, "Invalid request: clients send requests only; answer questions with inputResponses")
+	}
+	if x.msg.IsNotification() {
+		return nil
+	}
+	if x.msg.Params != nil {
+		var err error
+		if x.params, err = wire.ParseObject(x.msg.Params); err != nil {
+			return refuse(http.StatusBadRequest, wire.CodeParse, "Parse error: params: "+err.Error())
+		}
+	}
+	return x.checkProtocol()
+}
+
+var paramMembers = []string{"_meta", "name", "arguments", "uri", "taskId", "inputResponses", "requestState", "cursor", "notifications"}
+
+func (x *exchange) checkProtocol() error {
+	if !wire.IsModern(x.msg.Params) && x.speaksLegacy() {
+		return unsupportedVersion(x.requestedVersion())
+	}
+	if got, want := x.params.ImpostorOf(paramMembers...); got != "" {
+		return badRequest(wire.Errorf(wire.CodeInvalidRequest, "Invalid request: member %q of params could be taken for %q", got, want))
+	}
+	var rpc *wire.Error
+	if x.meta, rpc = wire.ParseMeta(x.params); rpc != nil {
+		return badRequest(rpc)
+	}
+	if rpc := wire.CheckHeaders(x.header, x.msg, x.params, x.meta.Version); rpc != nil {
+		return badRequest(rpc)
+	}
+	if x.meta.Version != wire.Version {
+		return unsupportedVersion(x.meta.Version)
+	}
+	return nil
+}
+
+// speaksLegacy: the request opens, or belongs to, an initialize-era session.
+func (x *exchange) speaksLegacy() bool {
+	v := x.header.Get(wire.HeaderVersion)
+	return x.msg.Method == "initialize" && v != wire.Version || v != "" && v < wire.Version && v[0] == '2'
+}
+
+func (x *exchange) requestedVersion() string {
+	if v, ok := wire.String(x.params.Get("protocolVersion")); ok {
+		return v
+	}
+	return x.header.Get(wire.HeaderVersion)
+}
+
+func unsupportedVersion(requested string) error {
+	return badRequest(wire.Errorf(wire.CodeUnsupportedVersion, "Unsupported protocol version: this endpoint speaks %s", wire.Version).
+		WithData(map[string]any{"supported": []string{wire.Version}, "requested": requested}))
+}

@@ -1,0 +1,126 @@
+package proxy
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"taskgate/upstream"
+	"taskgate/wire"
+)
+
+// route is an endpoint and what is known of its upstream.
+type route struct {
+	Endpoint
+	info *infoCache
+}
+
+func newRoute(e Endpoint, o Options) *route {
+	return &route{Endpoint: e, info: &infoCache{
+		endpoint: e, ttl: o.InfoTTL, wait: o.InfoWait, now: o.Now, log: o.Log, first: make(chan struct{}),
+	}}
+}
+
+// infoCache keeps what an upstream last said of itself. server/discover is
+// answered from it, also while the upstream is down: an error, or silence,
+// on that probe makes clients give the whole endpoint up.
+type infoCache struct {
+	endpoint Endpoint
+	ttl      time.Duration
+	wait     time.Duration
+	now      func() time.Time
+	log      *zap.Logger
+
+	mu       sync.Mutex
+	info     upstream.Info
+	fetched  time.Time     // zero: never
+	fetching bool          // a refresh is under way
+	first    chan struct{} // closed once there is any info
+}
+
+// unknown is assumed of an upstream that has never been reached.
+var unknown = upstream.Info{Capabilities: wire.Raw(`{"tools":{}}`)}
+
+func (c *infoCache) get(ctx context.Context) upstream.Info {
+	c.mu.Lock()
+	info, age := c.info, c.now().Sub(c.fetched)
+	known := !c.fetched.IsZero()
+	c.mu.Unlock()
+	if known && age < c.ttl {
+		return info
+	}
+	go c.refresh(context.WithoutCancel(ctx))
+	if known {
+		return info
+	}
+	select {
+	case <-c.first:
+		return c.get(ctx)
+	case <-time.After(c.wait):
+	case <-ctx.Done():
+	}
+	return unknown
+}
+
+// refresh asks the upstream, one at a time.
+func (c *infoCache) refresh(ctx context.Context) {
+	if !c.begin() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.ttl)
+	defer cancel()
+	info, err := c.endpoint.Caller.Info(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fetching = false
+	if err != nil {
+		c.log.Warn("upstream does not say what it is; the last answer is kept", zap.String("upstream", c.endpoint.Name), zap.Error(err))
+		return
+	}
+	if c.fetched.IsZero() {
+		close(c.first)
+	}
+	c.info, c.fetched = info, c.now()
+}
+
+func (c *infoCache) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fetching {
+		return false
+	}
+	c.fetching = true
+	return true
+}
+
+// discover is server/discover: the upstream's capabilities less the tasks of
+// 2025-11-25, plus the extension, whose settings are exactly {}.
+func (h *Handler) discover(ctx context.Context, x *exchange, _ *responder) (wire.Raw, error) {
+	info := x.route.info.get(ctx)
+	caps, err := wire.ParseObject(info.Capabilities)
+	if err != nil {
+		caps, _ = wire.ParseObject(unknown.Capabilities)
+	}
+	result := wire.Object{}.
+		With("supportedVersions", wire.Raw(`["`+wire.Version+`"]`)).
+		With("capabilities", withTasks(caps).Bytes())
+	if info.Instructions != nil {
+		result = result.With("instructions", info.Instructions)
+	}
+	return wire.ModernResult("server/discover", result.Bytes(), serverInfo(info))
+}
+
+func withTasks(caps wire.Object) wire.Object {
+	ext, _ := wire.ParseObject(caps.Get("extensions"))
+	ext = ext.With(wire.TasksExtension, wire.Raw(`{}`))
+	return caps.Without("tasks").With("extensions", ext.Bytes())
+}
+
+func serverInfo(info upstream.Info) wire.Raw {
+	if info.ServerInfo != nil {
+		return info.ServerInfo
+	}
+	return wire.Raw(`{"name":"taskgate","version":"unknown"}`)
+}

@@ -1,0 +1,48 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+
+	"taskgate/reqcoord"
+	"taskgate/taskrun"
+	"taskgate/upstream"
+	"taskgate/wire"
+)
+
+var errForwardTimeout = errors.New("upstream did not answer in time")
+
+// forward passes a request through that is none of the gateway's own. It ends
+// with the client's connection or the time for it.
+func (h *Handler) forward(ctx context.Context, x *exchange, out *responder) (wire.Raw, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, h.opts.ForwardTimeout, errForwardTimeout)
+	defer cancel()
+	call, callCtx := h.coord.Begin(ctx, reqcoord.About{
+		Upstream: x.route.Name, Method: x.msg.Method, Principal: x.owner().String(),
+	})
+	defer call.End()
+	defer context.AfterFunc(ctx, func() { call.Cancel(context.Cause(ctx)) })()
+	if err := call.Admit(callCtx); err != nil {
+		return nil, err
+	}
+	reply, err := x.route.Caller.Call(callCtx, upstream.Request{
+		ID: call.ID, Method: x.msg.Method, Params: x.params.Bytes(),
+		ClientInfo: x.meta.ClientInfo, Capabilities: x.meta.Capabilities, LogLevel: x.meta.LogLevel,
+		Principal: x.owner().String(), Header: forwardedHeaders(x.header),
+	}, relay{x.observer(out)})
+	if err != nil {
+		return nil, err
+	}
+	return response(x.msg.Method, reply)
+}
+
+// relay is the upstream.Handler of a forwarded request.
+type relay struct{ observe taskrun.Observer }
+
+func (r relay) Progress(params wire.Object)           { r.observe("notifications/progress", params.Bytes()) }
+func (r relay) Notify(method string, params wire.Raw) { r.observe(method, params) }
+
+// Ask refuses: only a tools/call can be held while its question is out.
+func (r relay) Ask(context.Context, string, wire.Raw) (wire.Raw, *wire.Error) {
+	return nil, wire.Errorf(wire.CodeMethodNotFound, "questions are answered during tools/call only")
+}

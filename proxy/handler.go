@@ -1,0 +1,169 @@
+// Package proxy is the HTTP front: it reads one message, checks it before
+// anything is done for it, hands it to the method's function, and writes one
+// answer. Errors become a wire answer in answerError and nowhere else.
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"taskgate/auth"
+	"taskgate/policy"
+	"taskgate/reqcoord"
+	"taskgate/taskrun"
+	"taskgate/upstream"
+	"taskgate/wire"
+)
+
+// Options of a Handler. Zero values are not defaults: every one must be set.
+type Options struct {
+	// MaxBody is the largest request body in bytes.
+	MaxBody int64
+	// BodyTimeout bounds the reading of a body.
+	BodyTimeout time.Duration
+	// WriteTimeout bounds each write to a client.
+	WriteTimeout time.Duration
+	// HoldAfter is when a waiting client that accepts SSE gets headers and a
+	// first comment; KeepAlive is the time between comments from then on.
+	HoldAfter time.Duration
+	KeepAlive time.Duration
+	// ForwardTimeout bounds requests other than tools/call, which policy bounds.
+	ForwardTimeout time.Duration
+	// InfoTTL is how long an upstream's discover data are served from cache,
+	// InfoWait how long the first client waits for them.
+	InfoTTL  time.Duration
+	InfoWait time.Duration
+	// Guard says which browsers and host names get in.
+	Guard Guard
+	// Identify says who calls.
+	Identify func(*http.Request) (auth.Principal, error)
+	// Decide is the policy.
+	Decide func(policy.Query) policy.Decision
+
+	Now     func() time.Time
+	Log     *zap.Logger
+	Metrics prometheus.Registerer
+}
+
+// Handler serves the MCP endpoints.
+type Handler struct {
+	opts    Options
+	routes  map[string]*route // by path
+	runner  *taskrun.Runner
+	coord   *reqcoord.Coordinator
+	methods map[string]method
+	metrics *metrics
+	closing chan struct{} // closed when long streams are to end
+}
+
+// method answers one request: with a result, or with an error that answerError
+// knows. Notifications before that go through the responder.
+type method func(ctx context.Context, x *exchange, out *responder) (wire.Raw, error)
+
+// New returns a Handler. endpoints say which upstream is behind which path.
+func New(endpoints []Endpoint, runner *taskrun.Runner, coord *reqcoord.Coordinator, o Options) *Handler {
+	h := &Handler{opts: o, routes: map[string]*route{}, runner: runner, coord: coord,
+		metrics: newMetrics(o.Metrics), closing: make(chan struct{})}
+	for _, e := range endpoints {
+		h.routes[e.Path] = newRoute(e, o)
+	}
+	h.methods = map[string]method{
+		"server/discover": h.discover,
+		"tools/call":      h.callTool,
+		"tasks/get":       h.getTask,
+		"tasks/update":    h.updateTask,
+		"tasks/cancel":    h.cancelTask,
+	}
+	for _, gone := range []string{ // removed from this revision, or from the extension
+		"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe",
+		"tasks/result", "tasks/list", "subscriptions/listen",
+	} {
+		h.methods[gone] = notFound
+	}
+	return h
+}
+
+// Endpoint is one upstream and where clients find it.
+type Endpoint struct {
+	Name   string
+	Path   string
+	Caller upstream.Caller
+}
+
+// CloseStreams ends long-lived streams, each with its proper response.
+func (h *Handler) CloseStreams() { close(h.closing) }
+
+// Warm asks every upstream what it is, so that the first discover is quick.
+func (h *Handler) Warm(ctx context.Context) {
+	for _, r := range h.routes {
+		go r.info.refresh(ctx)
+	}
+}
+
+func notFound(_ context.Context, x *exchange, _ *responder) (wire.Raw, error) {
+	return nil, wire.Errorf(wire.CodeMethodNotFound, "Method not found: %s is not part of %s", x.msg.Method, wire.Version)
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	out := newResponder(w, req, h.opts)
+	x, err := h.admit(w, req)
+	if x != nil {
+		out.id = x.msg.ID
+	}
+	switch {
+	case err != nil:
+		h.finish(out, x, nil, err)
+	case x.msg.IsNotification(): // none is defined on HTTP; some clients send them
+		w.WriteHeader(http.StatusAccepted)
+	default:
+		ctx := req.Context()
+		stop := out.holdOpen(ctx)
+		result, err := h.methodOf(x)(ctx, x, out)
+		stop()
+		h.finish(out, x, result, err)
+	}
+}
+
+func (h *Handler) methodOf(x *exchange) method {
+	if m := h.methods[x.msg.Method]; m != nil {
+		return m
+	}
+	return h.forward
+}
+
+func (h *Handler) finish(out *responder, x *exchange, result wire.Raw, err error) {
+	status := http.StatusOK
+	msg := wire.Result(out.id, result)
+	if err != nil {
+		var rpc wire.Raw
+		status, rpc = answerError(err)
+		msg = wire.Message{ID: out.id, Error: rpc}
+		h.note(x, err)
+	}
+	out.finish(status, msg)
+	h.metrics.answered(x, status, err)
+}
+
+// note logs what an operator should know of; a client's own mistakes are not.
+func (h *Handler) note(x *exchange, err error) {
+	if x == nil || !isOurFault(err) {
+		return
+	}
+	h.opts.Log.Warn("request failed", zap.String("upstream", x.route.Name), zap.String("method", x.msg.Method), zap.Error(err))
+}
+
+// Paths lists the endpoints.
+func (h *Handler) Paths() []string {
+	var paths []string
+	for p := range h.routes {
+		paths = append(paths, p)
+	}
+	slices.Sort(paths)
+	return paths
+}

@@ -1,0 +1,44 @@
+package proxy
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"taskgate/wire"
+)
+
+type metrics struct {
+	requests *prometheus.CounterVec
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	return &metrics{requests: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+		Name: "taskgate_requests_total", Help: "Answered requests by upstream, method, HTTP status and JSON-RPC error code (0: a result).",
+	}, []string{"upstream", "method", "status", "code"})}
+}
+
+// answered counts an answer. Methods come from clients, so unknown ones share a
+// label.
+func (m *metrics) answered(x *exchange, status int, err error) {
+	up, method, code := "", "", 0
+	if x != nil {
+		up, method = x.route.Name, label(x.msg.Method)
+	}
+	if err != nil {
+		_, raw := answerError(err)
+		code = wire.ParseError(raw).Code
+	}
+	m.requests.WithLabelValues(up, method, strconv.Itoa(status), strconv.Itoa(code)).Inc()
+}
+
+func label(method string) string {
+	switch method {
+	case "", "server/discover", "tools/call", "tools/list", "tasks/get", "tasks/update", "tasks/cancel",
+		"subscriptions/listen", "prompts/list", "prompts/get", "resources/list", "resources/read",
+		"resources/templates/list", "completion/complete":
+		return method
+	}
+	return "other"
+}

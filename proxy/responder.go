@@ -1,0 +1,152 @@
+package proxy
+
+import (
+	"context"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"taskgate/wire"
+)
+
+// responder writes the one answer of a request: as JSON, or, once there was
+// something to say before the answer, as the last event of a stream.
+type responder struct {
+	w            http.ResponseWriter
+	rc           *http.ResponseController
+	id           wire.Raw
+	canStream    bool // the client accepts SSE
+	holdAfter    time.Duration
+	keepAlive    time.Duration
+	writeTimeout time.Duration
+
+	start sync.Once
+	queue chan []byte   // what goes out before the answer; nil until started
+	done  chan struct{} // the queue has been written
+
+	mu     sync.Mutex
+	closed bool // no more notifications
+}
+
+// queueLength bounds what waits for a slow client. A notification that does not
+// fit is dropped: each is only a hint, and an upstream must not wait for it.
+const queueLength = 64
+
+func newResponder(w http.ResponseWriter, req *http.Request, o Options) *responder {
+	return &responder{w: w, rc: http.NewResponseController(w), canStream: acceptsSSE(req.Header),
+		holdAfter: o.HoldAfter, keepAlive: o.KeepAlive, writeTimeout: o.WriteTimeout}
+}
+
+// acceptsSSE: clients must accept both forms; who names neither or anything
+// gets either, who names only JSON gets JSON.
+func acceptsSSE(h http.Header) bool {
+	values := h.Values("Accept")
+	if len(values) == 0 {
+		return true
+	}
+	for _, part := range strings.Split(strings.Join(values, ","), ",") {
+		t, _, err := mime.ParseMediaType(strings.TrimSpace(part))
+		if err == nil && (t == "text/event-stream" || t == "*/*" || t == "text/*") {
+			return true
+		}
+	}
+	return false
+}
+
+// notify sends a notification ahead of the answer. It never blocks.
+func (o *responder) notify(method string, params wire.Raw) {
+	if o.canStream {
+		o.push(wire.AppendEvent(nil, wire.Message{Method: method, Params: params}.Bytes()))
+	}
+}
+
+// holdOpen arranges for early headers and keep-alive comments while the client
+// waits. The returned function ends that.
+func (o *responder) holdOpen(ctx context.Context) (stop func()) {
+	if !o.canStream {
+		return func() {}
+	}
+	t := time.AfterFunc(o.holdAfter, func() { o.push(wire.KeepAlive) })
+	return func() { t.Stop() }
+}
+
+func (o *responder) push(event []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return
+	}
+	o.start.Do(o.startStream)
+	select {
+	case o.queue <- event:
+	default:
+	}
+}
+
+func (o *responder) startStream() {
+	h := o.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no") // nginx would hold events back (streamable-http, Receiving Messages)
+	o.queue, o.done = make(chan []byte, queueLength), make(chan struct{})
+	go o.writeQueue()
+}
+
+// writeQueue writes what is queued, and a comment whenever there was nothing
+// for a while.
+func (o *responder) writeQueue() {
+	defer close(o.done)
+	quiet := time.NewTicker(o.keepAlive)
+	defer quiet.Stop()
+	for {
+		select {
+		case event, ok := <-o.queue:
+			if !ok {
+				return
+			}
+			o.write(event)
+			quiet.Reset(o.keepAlive)
+		case <-quiet.C:
+			o.write(wire.KeepAlive)
+		}
+	}
+}
+
+// write sends bytes within the time for it. An error means that the client is
+// gone, which the request's context tells everybody else.
+func (o *responder) write(b []byte) {
+	_ = o.rc.SetWriteDeadline(time.Now().Add(o.writeTimeout))
+	if _, err := o.w.Write(b); err == nil {
+		_ = o.rc.Flush()
+	}
+}
+
+// finish writes the answer. It is called once, last.
+func (o *responder) finish(status int, msg wire.Message) {
+	o.mu.Lock()
+	o.closed = true
+	queue := o.queue
+	o.mu.Unlock()
+	if msg.ID == nil && msg.Error != nil {
+		msg.ID = wire.Raw("null")
+	}
+	body := msg.Bytes()
+	if queue != nil {
+		close(queue)
+		<-o.done
+		o.write(wire.AppendEvent(nil, body))
+		return
+	}
+	h := o.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", "1")
+	}
+	_ = o.rc.SetWriteDeadline(time.Now().Add(o.writeTimeout))
+	o.w.WriteHeader(status)
+	_, _ = o.w.Write(body) // a client that is gone needs no answer
+}

@@ -1,0 +1,70 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+
+	"taskgate/taskroute"
+	"taskgate/wire"
+)
+
+var acknowledged = wire.Raw(`{"resultType":"complete"}`)
+
+// taskID gates tasks/*: the extension must be declared on this very request,
+// before any id is looked at (SEP-2663, Capability Negotiation).
+func taskID(x *exchange) (string, error) {
+	if !x.meta.Capabilities.DeclaresTasks() {
+		return "", wire.MissingCapability(wire.TasksRequired)
+	}
+	id, ok := wire.String(x.params.Get("taskId"))
+	if !ok {
+		return "", wire.Errorf(wire.CodeInvalidParams, "Invalid params: params.taskId is missing or no string")
+	}
+	return id, nil
+}
+
+func (h *Handler) getTask(ctx context.Context, x *exchange, _ *responder) (wire.Raw, error) {
+	id, err := taskID(x)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := h.runner.Get(ctx, x.owner(), id)
+	if err != nil {
+		return nil, storeError(err)
+	}
+	return rec.Wire().GetResult(), nil
+}
+
+func (h *Handler) updateTask(ctx context.Context, x *exchange, _ *responder) (wire.Raw, error) {
+	id, err := taskID(x)
+	if err != nil {
+		return nil, err
+	}
+	responses, err := wire.ParseObject(x.params.Get("inputResponses"))
+	if err != nil {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "Invalid params: params.inputResponses is missing or no object")
+	}
+	return acknowledged, storeError(h.runner.Update(ctx, x.owner(), id, responses))
+}
+
+func (h *Handler) cancelTask(ctx context.Context, x *exchange, _ *responder) (wire.Raw, error) {
+	id, err := taskID(x)
+	if err != nil {
+		return nil, err
+	}
+	return acknowledged, storeError(h.runner.Cancel(ctx, x.owner(), id))
+}
+
+// storeError marks what is neither the client's mistake nor its leaving.
+func storeError(err error) error {
+	known := []error{taskroute.ErrMalformed, taskroute.ErrNotFound, taskroute.ErrExpired}
+	for _, k := range known {
+		if errors.Is(err, k) {
+			return err
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	return &storeFailure{err}
+}

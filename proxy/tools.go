@@ -1,0 +1,98 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"taskgate/policy"
+	"taskgate/taskrun"
+	"taskgate/upstream"
+	"taskgate/wire"
+)
+
+// callTool is tools/call: policy decides, taskrun runs.
+func (h *Handler) callTool(ctx context.Context, x *exchange, out *responder) (wire.Raw, error) {
+	tool, ok := wire.String(x.params.Get("name"))
+	if !ok {
+		return nil, badRequest(wire.Errorf(wire.CodeInvalidParams, "Invalid params: params.name is missing or no string"))
+	}
+	call := taskrun.Call{
+		Owner: x.owner(), Upstream: x.route.Name, Tool: tool, Params: x.params.Without("task"), Meta: x.meta,
+		Header:   forwardedHeaders(x.header),
+		Decision: h.opts.Decide(policy.Query{Upstream: x.route.Name, Tool: tool}),
+	}
+	if state, ok := wire.String(x.params.Get("requestState")); ok && taskrun.OwnsState(state) {
+		responses, _ := wire.ParseObject(x.params.Get("inputResponses"))
+		return outcome(h.runner.Resume(ctx, call, state, responses))
+	}
+	return outcome(h.runner.Call(ctx, call, x.observer(out)))
+}
+
+// outcome is the result of a tools/call in each of its three forms.
+func outcome(o taskrun.Outcome, err error) (wire.Raw, error) {
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Task != nil:
+		return o.Task.Wire().CreateResult(), nil
+	case o.Input != nil:
+		return wire.Object{}.With("resultType", wire.Quote(wire.ResultInputRequired)).
+			With("inputRequests", o.Input.Requests.Bytes()).
+			With("requestState", wire.Quote(o.Input.State)).Bytes(), nil
+	}
+	return response("tools/call", *o.Reply)
+}
+
+// response is an upstream's own response as a modern client wants it.
+func response(method string, reply upstream.Reply) (wire.Raw, error) {
+	if reply.Error != nil {
+		return nil, &upstreamFailure{wire.ModernError(reply.Error)}
+	}
+	result, err := wire.ModernResult(method, reply.Result, nil)
+	if err != nil {
+		return nil, &upstream.Error{Kind: upstream.Broken, MayHaveRun: true, Err: err}
+	}
+	return result, nil
+}
+
+// observer relays what belongs to a call that its client still waits for:
+// progress under the client's own token, if it gave one, and log messages, if
+// it asked for them.
+func (x *exchange) observer(out *responder) taskrun.Observer {
+	return func(method string, params wire.Raw) {
+		switch method {
+		case "notifications/progress":
+			if x.meta.ProgressToken == nil {
+				return
+			}
+			p, err := wire.ParseObject(params)
+			if err != nil {
+				return
+			}
+			params = p.With("progressToken", x.meta.ProgressToken).Bytes()
+		case "notifications/message":
+			if x.meta.LogLevel == "" {
+				return
+			}
+		default:
+			return
+		}
+		out.notify(method, params)
+	}
+}
+
+// forwardedHeaders are those that travel on: Mcp-Param-*, which an intermediary
+// must not drop (streamable-http, Server Behavior for Custom Headers).
+func forwardedHeaders(h http.Header) http.Header {
+	var out http.Header
+	for name, values := range h {
+		if strings.HasPrefix(name, wire.HeaderParam) {
+			if out == nil {
+				out = http.Header{}
+			}
+			out[name] = values
+		}
+	}
+	return out
+}
