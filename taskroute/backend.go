@@ -40,11 +40,17 @@ const (
 	allParts    partSet = 1<<NumParts - 1
 )
 
+// NonceMemory is how many of a document's latest writes a Backend knows again
+// by their nonce. A writer that lost its reply asks again within seconds, so
+// few writes of others can have come between.
+const NonceMemory = 8
+
 // Doc is a record as a Backend sees it: opaque parts and what it takes to find
-// it again.
+// it again. Get fills in ID, Revision and the wanted Parts; what follows them is
+// written, not read back.
 type Doc struct {
 	ID       string
-	Revision uint64
+	Revision uint64           // ignored by Create and Replace
 	Parts    [NumParts][]byte // nil: absent; in Replace: unchanged
 
 	// Open: not terminal. Holder: who runs it; "" with Open is up for grabs
@@ -54,8 +60,9 @@ type Doc struct {
 	Holder   string
 	Owner    string // one string per owner, for counting
 	// ExpiresAt is when the document goes and leaves a tombstone (its Owner)
-	// until ForgetAt. Both zero: never. By the backend's clock, as garbage
-	// collection only: Store checks expiry on its own.
+	// until ForgetAt; no tombstone when that is not later. Both zero: never. By
+	// the backend's clock, as garbage collection only: Store checks expiry on
+	// its own.
 	ExpiresAt time.Time
 	ForgetAt  time.Time
 }
@@ -76,8 +83,10 @@ type Orphan struct {
 //     one succeeds. The new revision is prev+1.
 //   - Both may be called again with the same arguments after an error that left
 //     the outcome unknown; a write that had landed is then reported as done,
-//     never applied twice. nonce names the write for that.
-//   - All methods are safe for concurrent use and honour ctx.
+//     never applied twice. nonce names the write for that, and is known again
+//     until NonceMemory further writes have come.
+//   - All methods are safe for concurrent use and honour ctx. What is passed in
+//     may be changed afterwards, and so may what is returned.
 type Backend interface {
 	// Create stores a new document at revision 1. Errors: ErrExists, ErrFull.
 	Create(ctx context.Context, d Doc, nonce string) error
@@ -91,11 +100,13 @@ type Backend interface {
 
 	// Orphans pages through open documents whose holder is no longer alive, or
 	// that are Runnable without a holder for at least a heartbeat's lifetime.
-	// A cursor of "" starts, and is returned at the end. It is a hint: the
-	// caller re-checks under Replace.
+	// A holder that never was heard of is not alive. A cursor of "" starts, and
+	// is returned at the end; a page holds about limit ids, or none at all. It is
+	// a hint: the caller re-checks under Replace.
 	Orphans(ctx context.Context, cursor string, limit int) (orphans []Orphan, next string, err error)
 	// Heartbeat says that holder is alive for lease from now, by the backend's
-	// clock. It fails with ErrConflict when the lease had lapsed before.
+	// clock. It fails with ErrConflict when the lease had lapsed, or the holder
+	// was retired, before.
 	Heartbeat(ctx context.Context, holder string, lease time.Duration) error
 	// Retire says that holder is gone; its documents are orphans at once.
 	Retire(ctx context.Context, holder string) error
@@ -103,11 +114,13 @@ type Backend interface {
 	CountOpen(ctx context.Context, owner string) (int, error)
 
 	// Hints calls f with the ids of documents that another process has changed,
-	// until ctx ends. Some may be lost (contract 10); "" means that some were.
+	// until ctx ends, and returns its error. Some may be lost (contract 10); ""
+	// means that some were.
 	Hints(ctx context.Context, f func(id string)) error
 	// Collect removes what has expired; backends that expire by themselves do
-	// nothing. It returns how many went.
+	// nothing. It returns how many documents went.
 	Collect(ctx context.Context, now time.Time) (int, error)
+	// Ping tells whether the backend can be reached and written to.
 	Ping(ctx context.Context) error
 	Close() error
 }

@@ -1,0 +1,198 @@
+// Package memstore is a taskroute.Backend in memory: for tests, and for a
+// gateway whose tasks may end with its process.
+package memstore
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"taskgate/taskroute"
+)
+
+// Store is a taskroute.Backend in memory.
+type Store struct {
+	now    func() time.Time
+	leases taskroute.Leases
+
+	mu    sync.Mutex
+	docs  map[string]entry
+	tombs map[string]tombstone
+}
+
+type entry struct {
+	doc     taskroute.Doc
+	nonces  []string // of the latest writes
+	written time.Time
+}
+
+type tombstone struct {
+	owner    string
+	forgetAt time.Time
+}
+
+var _ taskroute.Backend = (*Store)(nil)
+
+// New returns an empty Store; now is the clock of its leases.
+func New(now func() time.Time) *Store {
+	return &Store{now: now, docs: map[string]entry{}, tombs: map[string]tombstone{}}
+}
+
+// Create implements taskroute.Backend.
+func (s *Store) Create(ctx context.Context, d taskroute.Doc, nonce string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, ok := s.docs[d.ID]; ok {
+		if slices.Contains(e.nonces, nonce) {
+			return nil
+		}
+		return taskroute.ErrExists
+	}
+	d.Revision, d.Parts = 1, clone(d.Parts)
+	s.docs[d.ID] = entry{doc: d, nonces: []string{nonce}, written: s.now()}
+	return nil
+}
+
+// Get implements taskroute.Backend.
+func (s *Store) Get(ctx context.Context, id string, parts ...taskroute.Part) (taskroute.Doc, error) {
+	if err := ctx.Err(); err != nil {
+		return taskroute.Doc{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.docs[id]
+	if !ok {
+		return taskroute.Doc{Owner: s.tombs[id].owner}, taskroute.ErrNotFound
+	}
+	d := taskroute.Doc{ID: id, Revision: e.doc.Revision}
+	for _, p := range parts {
+		d.Parts[p] = slices.Clone(e.doc.Parts[p])
+	}
+	return d, nil
+}
+
+// Replace implements taskroute.Backend.
+func (s *Store) Replace(ctx context.Context, prev uint64, d taskroute.Doc, nonce string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.docs[d.ID]
+	switch {
+	case !ok:
+		return taskroute.ErrNotFound
+	case slices.Contains(e.nonces, nonce):
+		return nil
+	case e.doc.Revision != prev:
+		return taskroute.ErrConflict
+	}
+	parts := clone(d.Parts)
+	for p := range parts {
+		if parts[p] == nil {
+			parts[p] = e.doc.Parts[p]
+		}
+	}
+	d.Revision, d.Parts = prev+1, parts
+	nonces := append(e.nonces, nonce)
+	nonces = nonces[max(0, len(nonces)-taskroute.NonceMemory):]
+	s.docs[d.ID] = entry{doc: d, nonces: nonces, written: s.now()}
+	return nil
+}
+
+func clone(parts [taskroute.NumParts][]byte) [taskroute.NumParts][]byte {
+	for p := range parts {
+		parts[p] = slices.Clone(parts[p])
+	}
+	return parts
+}
+
+// Orphans implements taskroute.Backend. The cursor is the last id of the page.
+func (s *Store) Orphans(ctx context.Context, cursor string, limit int) (orphans []taskroute.Orphan, next string, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	for _, id := range slices.Sorted(maps.Keys(s.docs)) {
+		e := s.docs[id]
+		if id <= cursor || !e.doc.Open || !s.leases.Orphaned(e.doc.Holder, e.doc.Runnable, e.written, now) {
+			continue
+		}
+		if len(orphans) == limit {
+			return orphans, orphans[limit-1].ID, nil
+		}
+		orphans = append(orphans, taskroute.Orphan{ID: id, Holder: e.doc.Holder})
+	}
+	return orphans, "", nil
+}
+
+// Heartbeat implements taskroute.Backend.
+func (s *Store) Heartbeat(ctx context.Context, holder string, lease time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.leases.Heartbeat(holder, lease, s.now())
+}
+
+// Retire implements taskroute.Backend.
+func (s *Store) Retire(ctx context.Context, holder string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.leases.Retire(holder, s.now())
+	return nil
+}
+
+// CountOpen implements taskroute.Backend.
+func (s *Store) CountOpen(ctx context.Context, owner string) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, e := range s.docs {
+		if e.doc.Open && e.doc.Owner == owner {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// Hints implements taskroute.Backend: there is no other process.
+func (s *Store) Hints(ctx context.Context, _ func(id string)) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// Collect implements taskroute.Backend.
+func (s *Store) Collect(ctx context.Context, now time.Time) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for id, e := range s.docs {
+		if at := e.doc.ExpiresAt; !at.IsZero() && !now.Before(at) {
+			s.tombs[id] = tombstone{e.doc.Owner, e.doc.ForgetAt}
+			delete(s.docs, id)
+			n++
+		}
+	}
+	maps.DeleteFunc(s.tombs, func(_ string, t tombstone) bool { return !now.Before(t.forgetAt) })
+	return n, nil
+}
+
+// Ping implements taskroute.Backend.
+func (s *Store) Ping(ctx context.Context) error { return ctx.Err() }
+
+// Close implements taskroute.Backend. There is nothing to release.
+func (s *Store) Close() error { return nil }

@@ -1,0 +1,83 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"taskgate/taskroute"
+)
+
+func wantOpen(t *testing.T, b taskroute.Backend, owner string, want int) {
+	t.Helper()
+	if n, err := b.CountOpen(t.Context(), owner); n != want || err != nil {
+		t.Fatalf("%q has %d open documents (%v), want %d", owner, n, err, want)
+	}
+}
+
+func countOpen(t *testing.T, b taskroute.Backend) {
+	owners := []string{"acme/ann", "acme/ann2", "acme/an", "{a}/b:c", "x/y z\n"}
+	var docs []taskroute.Doc
+	for i, owner := range owners {
+		wantOpen(t, b, owner, 0)
+		for range i + 1 {
+			d := newDoc("r1")
+			d.Owner = owner
+			create(t, b, d)
+			docs = append(docs, d)
+		}
+	}
+	for i, owner := range owners {
+		wantOpen(t, b, owner, i+1)
+	}
+	for _, d := range docs {
+		parked := d
+		parked.Runnable, parked.Holder = false, ""
+		replace(t, b, 1, parked)
+	}
+	for i, owner := range owners {
+		wantOpen(t, b, owner, i+1)
+	}
+	for _, d := range docs {
+		replace(t, b, 2, closed(d))
+	}
+	for _, owner := range owners {
+		wantOpen(t, b, owner, 0)
+	}
+}
+
+func endedContext(t *testing.T, b taskroute.Backend) {
+	d := newDoc("r1")
+	create(t, b, d)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for what, call := range map[string]func() error{
+		"create":    func() error { return b.Create(ctx, newDoc("r1"), "n") },
+		"get":       func() error { _, err := b.Get(ctx, d.ID); return err },
+		"replace":   func() error { return b.Replace(ctx, 1, d, "n") },
+		"orphans":   func() error { _, _, err := b.Orphans(ctx, "", 10); return err },
+		"heartbeat": func() error { return b.Heartbeat(ctx, "r1", time.Hour) },
+		"retire":    func() error { return b.Retire(ctx, "r1") },
+		"count":     func() error { _, err := b.CountOpen(ctx, d.Owner); return err },
+		"collect":   func() error { _, err := b.Collect(ctx, time.Now()); return err },
+		"ping":      func() error { return b.Ping(ctx) },
+		"hints":     func() error { return b.Hints(ctx, func(string) {}) },
+	} {
+		wantErr(t, what, call(), context.Canceled)
+	}
+	wantRevision(t, get(t, b, d.ID), 1)
+}
+
+func hintsEnd(t *testing.T, b taskroute.Backend) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- b.Hints(ctx, func(string) {}) }()
+	create(t, b, newDoc("r1"))
+	cancel()
+	select {
+	case err := <-done:
+		wantErr(t, "hints", err, context.Canceled)
+	case <-time.After(30 * time.Second):
+		t.Fatal("hints go on 30 s after their context has ended")
+	}
+}
