@@ -184,6 +184,16 @@ func (r *Record) Claim(holder string, now time.Time) error {
 	return nil
 }
 
+// Reclaim hands the record to another incarnation of the same process: the call
+// runs on and is not sent again.
+func (r *Record) Reclaim(holder string, now time.Time) error {
+	if err := r.Claim(holder, now); err != nil {
+		return err
+	}
+	r.State.Attempts--
+	return nil
+}
+
 // Promote turns a held record into a task that tasks/* know.
 func (r *Record) Promote(now time.Time) error {
 	if r.State.Status.Terminal() {

@@ -14,6 +14,8 @@ import (
 
 // follow keeps the record of a running call up to date until one of them ends.
 func (x *run) follow() {
+	x.r.own.Store(x.id, struct{}{})
+	defer x.r.own.Delete(x.id)
 	changed, stop := x.r.store.Watch(x.id)
 	defer stop()
 	recheck := time.NewTicker(x.r.opts.Recheck)
@@ -108,7 +110,17 @@ func (x *run) sync() bool {
 func (x *run) read() (*taskroute.Record, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), x.r.opts.StoreTimeout)
 	defer cancel()
-	return x.r.store.UpdateHeld(ctx, x.id, x.r.holder, x.epoch, func(*taskroute.Record) error { return nil })
+	now := *x.r.holder.Load()
+	rec, err := x.r.store.UpdateHeld(ctx, x.id, x.holder, x.epoch, func(rec *taskroute.Record) error {
+		if now == x.holder {
+			return nil
+		}
+		return rec.Reclaim(now, x.r.opts.Now())
+	})
+	if err == nil {
+		x.hold(rec)
+	}
+	return rec, err
 }
 
 // deliver hands answers to those who wait for them.
@@ -178,7 +190,7 @@ func (x *run) end(transition func(*taskroute.Record) error) {
 // the store may be away for a while, and the result is not to be lost for it.
 func (x *run) update(change func(*taskroute.Record) error) (rec *taskroute.Record, err error) {
 	err = x.r.persist(x.expires, func(ctx context.Context) (err error) {
-		rec, err = x.r.store.UpdateHeld(ctx, x.id, x.r.holder, x.epoch, change)
+		rec, err = x.r.store.UpdateHeld(ctx, x.id, x.holder, x.epoch, change)
 		return err
 	})
 	return rec, err

@@ -114,13 +114,13 @@ func (r *Runner) proceed(ctx context.Context, id string) error {
 		if rec.State.Holder != "" || rec.State.Status != taskroute.Working {
 			return taskroute.ErrFenced
 		}
-		return rec.Claim(r.holder, r.opts.Now())
+		return rec.Claim(*r.holder.Load(), r.opts.Now())
 	})
 	if err != nil {
 		return err
 	}
 	x, callCtx := r.newRun(ctx, call, nil)
-	x.id, x.epoch, x.expires = id, claimed.State.Epoch, claimed.State.ExpiresAt()
+	x.hold(claimed)
 	go x.dispatch(callCtx, withAnswers(call.Params, claimed.Input).Bytes())
 	x.detach()
 	return nil

@@ -32,6 +32,9 @@ func (r *Runner) rescueOnce(ctx context.Context) error {
 // fulfilled; what was only waiting to be sent is sent; what was being run ends,
 // because nobody knows how far it came.
 func (r *Runner) rescue(ctx context.Context, o taskroute.Orphan) error {
+	if _, ours := r.own.Load(o.ID); ours {
+		return nil // held by an earlier incarnation of this very process; its run takes it over
+	}
 	if o.Holder == "" {
 		return r.proceed(ctx, o.ID)
 	}

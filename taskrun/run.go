@@ -30,6 +30,7 @@ type run struct {
 
 	// Of the deciding goroutine alone.
 	id      string // of the record; "" while there is none
+	holder  string // the incarnation that holds it
 	epoch   int64
 	expires time.Time
 	pending map[string]*ask // asked of the client, by key
@@ -159,14 +160,19 @@ func (x *run) enroll(ctx context.Context, kind taskroute.Kind, prepare ...func(*
 		x.r.notEnrolled(rec.ID, err)
 		return nil, err
 	}
-	x.id, x.epoch, x.expires = rec.ID, rec.State.Epoch, rec.State.ExpiresAt()
+	x.hold(rec)
 	x.r.metrics.created.WithLabelValues(x.call.Upstream, string(kind)).Inc()
 	return rec, nil
 }
 
+// hold notes that this run has the record.
+func (x *run) hold(rec *taskroute.Record) {
+	x.id, x.holder, x.epoch, x.expires = rec.ID, rec.State.Holder, rec.State.Epoch, rec.State.ExpiresAt()
+}
+
 func (x *run) newRecord(kind taskroute.Kind) *taskroute.Record {
 	c := &x.call
-	rec := taskroute.NewRecord(taskroute.NewID(), c.Owner, kind, x.r.holder, x.r.opts.Now())
+	rec := taskroute.NewRecord(taskroute.NewID(), c.Owner, kind, *x.r.holder.Load(), x.r.opts.Now())
 	rec.State.TTL, rec.State.PollInterval = c.Decision.TTL, c.Decision.PollInterval
 	rec.State.Upstream, rec.State.Tool = c.Upstream, c.Tool
 	if text := x.message.Load(); text != nil {

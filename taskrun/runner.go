@@ -11,6 +11,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -50,7 +51,8 @@ type Runner struct {
 	store     *taskroute.Store
 	coord     *reqcoord.Coordinator
 	upstreams map[string]upstream.Caller
-	holder    string // this incarnation; a restart is somebody else
+	holder    atomic.Pointer[string] // this incarnation; a restart is somebody else
+	own       sync.Map               // ids of records whose call runs here, whatever their holder
 	metrics   *metrics
 	log       *zap.Logger
 
@@ -60,10 +62,18 @@ type Runner struct {
 
 // New returns a Runner. upstreams are by name.
 func New(store *taskroute.Store, coord *reqcoord.Coordinator, upstreams map[string]upstream.Caller, o Options) *Runner {
-	return &Runner{
-		opts: o, store: store, coord: coord, upstreams: upstreams, holder: rand.Text(),
+	r := &Runner{
+		opts: o, store: store, coord: coord, upstreams: upstreams,
 		metrics: newMetrics(o.Metrics, coord), log: o.Log, quit: make(chan struct{}),
 	}
+	r.reincarnate()
+	return r
+}
+
+// reincarnate makes this replica somebody new, to whom nothing is attributed yet.
+func (r *Runner) reincarnate() {
+	holder := rand.Text()
+	r.holder.Store(&holder)
 }
 
 // Call is one tools/call of a client.
@@ -193,14 +203,18 @@ func (r *Runner) hints(ctx context.Context) {
 	}
 }
 
+// heartbeatOnce renews the lease. Once a lease has lapsed it is gone: this
+// replica goes on as a new incarnation, and each of its runs takes its record
+// over from the old one, unless somebody else was faster.
 func (r *Runner) heartbeatOnce(ctx context.Context) error {
-	err := r.store.Backend().Heartbeat(ctx, r.holder, r.opts.Lease)
-	if errors.Is(err, taskroute.ErrConflict) {
-		r.metrics.lapses.Inc()
-		r.log.Warn("this replica's lease had lapsed; calls it held may have been given up by others")
-		return nil
+	err := r.store.Backend().Heartbeat(ctx, *r.holder.Load(), r.opts.Lease)
+	if !errors.Is(err, taskroute.ErrConflict) {
+		return err
 	}
-	return err
+	r.metrics.lapses.Inc()
+	r.log.Warn("this replica's lease had lapsed; other replicas may have given up calls that run here")
+	r.reincarnate()
+	return r.store.Backend().Heartbeat(ctx, *r.holder.Load(), r.opts.Lease)
 }
 
 func (r *Runner) collectOnce(ctx context.Context) error {
@@ -219,7 +233,7 @@ func (r *Runner) Drain(ctx context.Context) error {
 	defer cancel()
 	r.waitBackground(last)
 	close(r.quit)
-	return r.store.Backend().Retire(last, r.holder)
+	return r.store.Backend().Retire(last, *r.holder.Load())
 }
 
 func (r *Runner) waitBackground(ctx context.Context) {

@@ -1,0 +1,86 @@
+// Package admin serves health, readiness, metrics and what is in flight, on a
+// listener of its own that clients do not reach.
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"taskgate/reqcoord"
+)
+
+// Handler serves the admin endpoints.
+type Handler struct {
+	mux      *http.ServeMux
+	coord    *reqcoord.Coordinator
+	ping     func(context.Context) error
+	draining atomic.Bool
+}
+
+// New returns a Handler. ping asks the store whether it is there.
+func New(coord *reqcoord.Coordinator, ping func(context.Context) error, metrics prometheus.Gatherer) *Handler {
+	h := &Handler{mux: http.NewServeMux(), coord: coord, ping: ping}
+	h.mux.HandleFunc("GET /healthz", h.health)
+	h.mux.HandleFunc("GET /readyz", h.ready)
+	h.mux.HandleFunc("GET /calls", h.calls)
+	h.mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	return h
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+
+// Drain makes the replica not ready: no new requests are to come.
+func (h *Handler) Drain() { h.draining.Store(true) }
+
+// health says that the process serves.
+func (h *Handler) health(w http.ResponseWriter, _ *http.Request) {
+	reply(w, http.StatusOK, map[string]any{"status": "ok"})
+}
+
+// pingTimeout bounds the question to the store.
+const pingTimeout = 2 * time.Second
+
+// ready says whether requests are welcome. A store that is away does not make
+// the replica unready: calls still pass, and every replica has the same store.
+func (h *Handler) ready(w http.ResponseWriter, r *http.Request) {
+	if h.draining.Load() {
+		reply(w, http.StatusServiceUnavailable, map[string]any{"status": "draining", "calls": h.coord.Len()})
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), pingTimeout)
+	defer cancel()
+	store := "ok"
+	if err := h.ping(ctx); err != nil {
+		store = "unreachable: " + err.Error()
+	}
+	reply(w, http.StatusOK, map[string]any{"status": "ok", "store": store})
+}
+
+type call struct {
+	Upstream string  `json:"upstream"`
+	Method   string  `json:"method"`
+	Tool     string  `json:"tool,omitempty"`
+	Seconds  float64 `json:"seconds"`
+}
+
+// calls lists what is in flight, without arguments and callers.
+func (h *Handler) calls(w http.ResponseWriter, _ *http.Request) {
+	list := []call{}
+	for _, c := range h.coord.Snapshot() {
+		list = append(list, call{Upstream: c.Upstream, Method: c.Method, Tool: c.Tool, Seconds: c.Age.Seconds()})
+	}
+	reply(w, http.StatusOK, map[string]any{"calls": list})
+}
+
+func reply(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the client is gone
+}
