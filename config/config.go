@@ -1,0 +1,158 @@
+// Package config holds what an operator sets: defaults, then the YAML file,
+// then the environment, then flags, each over the one before. Loading is strict
+// and reports everything that is wrong at once.
+package config
+
+import "time"
+
+// Config is the whole configuration. Zero means "none" or "unlimited" only where
+// a field says so. Each field of the file is a variable of the environment too,
+// except for upstreams.
+type Config struct {
+	// Listen is host:port of the MCP endpoint.
+	Listen string `yaml:"listen" env:"LISTEN"`
+	// AdminListen is host:port of health, metrics and views; "": none.
+	AdminListen string `yaml:"adminListen" env:"ADMIN_LISTEN"`
+	// InsecureNoIdentity lets a gateway without identity listen on more than
+	// loopback: every caller is then the same principal.
+	InsecureNoIdentity bool `yaml:"insecureNoIdentity" env:"INSECURE_NO_IDENTITY"`
+	// AllowedOrigins are the values of Origin that browsers may send; those of
+	// loopback are always allowed on a loopback listener.
+	AllowedOrigins []string `yaml:"allowedOrigins" env:"ALLOWED_ORIGINS"`
+	// AllowedHosts are the values of Host that are served; empty: on a loopback
+	// listener the names of loopback, else any.
+	AllowedHosts []string `yaml:"allowedHosts" env:"ALLOWED_HOSTS"`
+
+	Store Store `yaml:"store" env:"STORE"`
+	Redis Redis `yaml:"redis" envPrefix:"REDIS_"`
+	// Tombstone is how long after its expiry a task's owner is still told that
+	// it has expired.
+	Tombstone time.Duration `yaml:"tombstone" env:"TOMBSTONE"`
+	// Lease is how long a replica that does not report is still believed alive.
+	Lease time.Duration `yaml:"lease" env:"LEASE"`
+
+	// Policy are policy files, or directories of them; empty: the built-in policy.
+	Policy []string `yaml:"policy" env:"POLICY"`
+	// PolicyHeaders are the request headers that policy can see.
+	PolicyHeaders []string `yaml:"policyHeaders" env:"POLICY_HEADERS"`
+
+	Upstreams []Upstream `yaml:"upstreams" env:"-"`
+
+	Limits   Limits   `yaml:"limits" envPrefix:"LIMITS_"`
+	Timeouts Timeouts `yaml:"timeouts" envPrefix:"TIMEOUTS_"`
+	Log      Log      `yaml:"log" envPrefix:"LOG_"`
+}
+
+// Redis are the options of a redis:// store.
+type Redis struct {
+	// Prefix begins every key.
+	Prefix string `yaml:"prefix" env:"PREFIX"`
+	// PoolSize is the number of connections; 0: ten for each CPU.
+	PoolSize int    `yaml:"poolSize" env:"POOL_SIZE"`
+	Username string `yaml:"username" env:"USERNAME"`
+	Password Secret `yaml:"password" env:"PASSWORD"`
+	// Addresses are further nodes, as host:port: of the cluster, or with
+	// MasterName the Sentinels.
+	Addresses  []string `yaml:"addresses" env:"ADDRESSES"`
+	MasterName string   `yaml:"masterName" env:"MASTER_NAME"`
+}
+
+// Upstream is one server behind the gateway: an URL or a command.
+type Upstream struct {
+	// Name is what policy, logs and metrics call it.
+	Name string `yaml:"name"`
+	// Path is where clients find it.
+	Path string `yaml:"path"`
+	URL  string `yaml:"url"`
+	// Command is a program and its arguments; it speaks MCP on stdio.
+	Command []string          `yaml:"command"`
+	Era     Era               `yaml:"era"`
+	Headers map[string]Secret `yaml:"headers"` // sent with every request
+	Limits  UpstreamLimits    `yaml:"limits"`
+}
+
+// Era says which generation of the protocol an upstream speaks.
+type Era string
+
+// Eras.
+const (
+	EraAuto   Era = "auto"   // found out by asking
+	EraLegacy Era = "legacy" // 2025-11-25 and earlier
+	EraModern Era = "modern" // 2026-07-28
+)
+
+// Values lists the eras.
+func (Era) Values() []string { return []string{string(EraAuto), string(EraLegacy), string(EraModern)} }
+
+// UpstreamLimits bound what one upstream gets and may send.
+type UpstreamLimits struct {
+	// Concurrency is how many calls run at once; Queue, how many more wait, each
+	// at most QueueTimeout.
+	Concurrency  int           `yaml:"concurrency"`
+	Queue        int           `yaml:"queue"`
+	QueueTimeout time.Duration `yaml:"queueTimeout"`
+	// MaxResponseBytes bounds one answer, and one event of a stream.
+	MaxResponseBytes ByteSize `yaml:"maxResponseBytes"`
+	// MaxSessions bounds the sessions of a legacy upstream, or the processes of
+	// a command; SessionIdle is how long an unused one is kept.
+	MaxSessions int           `yaml:"maxSessions"`
+	SessionIdle time.Duration `yaml:"sessionIdle"`
+}
+
+// Limits bound what clients can make the gateway hold.
+type Limits struct {
+	MaxBodyBytes   ByteSize `yaml:"maxBodyBytes" env:"MAX_BODY_BYTES"`
+	MaxHeaderBytes ByteSize `yaml:"maxHeaderBytes" env:"MAX_HEADER_BYTES"`
+	// MaxJSONDepth bounds how deep a body nests.
+	MaxJSONDepth int `yaml:"maxJSONDepth" env:"MAX_JSON_DEPTH"`
+	// MaxCalls bounds the calls in flight on this replica, over all upstreams.
+	MaxCalls int `yaml:"maxCalls" env:"MAX_CALLS"`
+	// MaxStreams bounds the open streams of subscriptions/listen.
+	MaxStreams int `yaml:"maxStreams" env:"MAX_STREAMS"`
+	// StreamBufferBytes bounds what waits for a client that reads slowly.
+	StreamBufferBytes ByteSize `yaml:"streamBufferBytes" env:"STREAM_BUFFER_BYTES"`
+	MaxOpenTasks      int      `yaml:"maxOpenTasks" env:"MAX_OPEN_TASKS"`
+	// MaxOpenTasksPerPrincipal keeps one caller from taking all of MaxOpenTasks.
+	MaxOpenTasksPerPrincipal int `yaml:"maxOpenTasksPerPrincipal" env:"MAX_OPEN_TASKS_PER_PRINCIPAL"`
+	// MaxQuestions bounds the unanswered questions of one task.
+	MaxQuestions int `yaml:"maxQuestions" env:"MAX_QUESTIONS"`
+}
+
+// Timeouts bound the phases of a request. None of them bounds a call as a whole:
+// that is for policy.
+type Timeouts struct {
+	ReadHeader time.Duration `yaml:"readHeader" env:"READ_HEADER"`
+	Body       time.Duration `yaml:"body" env:"BODY"`   // to receive a request's body
+	Write      time.Duration `yaml:"write" env:"WRITE"` // one write to a client
+	Idle       time.Duration `yaml:"idle" env:"IDLE"`   // an unused connection
+	// KeepAlive is the interval of comments on silent streams.
+	KeepAlive time.Duration `yaml:"keepAlive" env:"KEEP_ALIVE"`
+	Connect   time.Duration `yaml:"connect" env:"CONNECT"` // to an upstream, with TLS
+	Store     time.Duration `yaml:"store" env:"STORE"`     // one operation of the store
+	// Drain is how long running calls may go on after SIGTERM.
+	Drain time.Duration `yaml:"drain" env:"DRAIN"`
+}
+
+// Log says what is logged and how.
+type Log struct {
+	Level  Level  `yaml:"level" env:"LEVEL"`
+	Format Format `yaml:"format" env:"FORMAT"`
+}
+
+// Level is the least severe level that is logged.
+type Level string
+
+// Values lists the levels.
+func (Level) Values() []string { return []string{"debug", "info", "warn", "error"} }
+
+// Format is the form of a log line.
+type Format string
+
+// Log formats.
+const (
+	JSON    Format = "json"
+	Console Format = "console"
+)
+
+// Values lists the log formats.
+func (Format) Values() []string { return []string{string(JSON), string(Console)} }

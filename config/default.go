@@ -1,0 +1,52 @@
+package config
+
+import "time"
+
+// Default is the configuration of a gateway that was told nothing but its
+// upstream.
+func Default() Config {
+	return Config{
+		Listen:      "127.0.0.1:8080",
+		AdminListen: "127.0.0.1:8081",
+		Store:       "./data/taskgate.db",
+		Redis:       Redis{Prefix: "taskgate"},
+		Tombstone:   24 * time.Hour,
+		Lease:       10 * time.Second,
+		Limits: Limits{
+			MaxBodyBytes:             4 * MiB,
+			MaxHeaderBytes:           64 * KiB,
+			MaxJSONDepth:             128,
+			MaxCalls:                 10_000,
+			MaxStreams:               10_000,
+			StreamBufferBytes:        256 * KiB,
+			MaxOpenTasks:             100_000,
+			MaxOpenTasksPerPrincipal: 1_000,
+			MaxQuestions:             32,
+		},
+		Timeouts: Timeouts{
+			ReadHeader: 5 * time.Second,
+			Body:       30 * time.Second,
+			Write:      30 * time.Second,
+			Idle:       2 * time.Minute,
+			KeepAlive:  15 * time.Second,
+			Connect:    10 * time.Second,
+			Store:      5 * time.Second,
+			Drain:      30 * time.Second,
+		},
+		Log: Log{Level: "info", Format: JSON},
+	}
+}
+
+// SetDefaults is what an upstream starts with.
+func (u *Upstream) SetDefaults() {
+	u.Path = "/mcp"
+	u.Era = EraAuto
+	u.Limits = UpstreamLimits{
+		Concurrency:      64,
+		Queue:            256,
+		QueueTimeout:     30 * time.Second,
+		MaxResponseBytes: 16 * MiB,
+		MaxSessions:      64,
+		SessionIdle:      5 * time.Minute,
+	}
+}

@@ -1,0 +1,121 @@
+package policy
+
+import "fmt"
+
+// compile makes a set of files that were read. With errors among the findings
+// there is no set.
+func compile(contents []content) (*Set, Findings) {
+	c := &compiler{}
+	for _, in := range contents {
+		f, findings := parseFile(in.name, in.data)
+		c.files, c.findings = append(c.files, f), append(c.findings, findings...)
+	}
+	c.base()
+	c.checkSettings(c.fallback)
+	for _, f := range c.files {
+		for i := range f.doc.Rules {
+			c.rule(f, i)
+		}
+	}
+	c.findings.sort()
+	if c.findings.Failed() {
+		return nil, c.findings
+	}
+	return &Set{rules: c.rules, fallback: c.fallback, warnings: c.findings, hash: hashOf(contents)}, c.findings
+}
+
+type compiler struct {
+	files    []*file
+	rules    []*rule
+	fallback *rule
+	findings Findings
+}
+
+func (c *compiler) find(sev Severity, f *file, line int, format string, args ...any) {
+	c.findings = append(c.findings, Finding{sev, f.name, line, fmt.Sprintf(format, args...)})
+}
+
+// base makes the fallback rule of all files' defaults and the one profile.
+func (c *compiler) base() {
+	c.fallback = &rule{name: "defaults", path: "defaults"}
+	var profiled *file
+	var profile layer
+	for _, f := range c.files {
+		if f.doc.Defaults != nil {
+			c.defaults(f)
+		}
+		if f.doc.Profile == "" {
+			continue
+		}
+		if profiled != nil {
+			c.find(Error, f, f.lines["profile"], "profile: %s sets it already; keep one of the two", source(profiled.name, profiled.lines["profile"]))
+		}
+		profiled, profile = f, f.doc.Profile.layer()
+	}
+	if profiled != nil {
+		c.fallback.layers = append(c.fallback.layers, profile)
+	}
+	c.fallback.layers = append(c.fallback.layers, builtIn())
+	c.fallback.decide()
+}
+
+// defaults adds a file's defaults to those of the others. Each field may be set
+// in one of them only: which one wins would depend on the names of the files.
+func (c *compiler) defaults(f *file) {
+	l := layer{settings: f.doc.Defaults, level: "defaults", parent: "defaults", file: f}
+	for _, other := range c.fallback.layers {
+		for _, field := range both(l, other) {
+			c.find(Error, f, f.line("defaults", field), "defaults.%s: %s sets it already; keep one of the two", field, other.origin(field).Source)
+		}
+	}
+	c.fallback.layers = append(c.fallback.layers, l)
+	if c.fallback.file == nil {
+		c.fallback.file = f
+	}
+}
+
+// rule compiles rule i of a file.
+func (c *compiler) rule(f *file, i int) {
+	doc := &f.doc.Rules[i]
+	r := &rule{file: f, path: rulePath(i), name: doc.Name}
+	own := layer{settings: &doc.settings, level: "rule", parent: r.path, file: f}
+	r.layers = append(layers{own}, c.fallback.layers...)
+	c.match(r, doc.Match)
+	if r.name == "" {
+		r.name = r.upstream.text + "/" + r.tool.text
+	}
+	r.decide()
+	c.checkSettings(r)
+	c.checkReach(r)
+	c.rules = append(c.rules, r)
+}
+
+func (c *compiler) match(r *rule, m *match) {
+	if m == nil || *m == (match{}) {
+		c.find(Error, r.file, r.file.lines[r.path], "%s: match is missing; write match: {tool: \"*\"} for every call, or use defaults", r.path)
+		m = &match{}
+	}
+	r.upstream = c.pattern(r, "upstream", m.Upstream)
+	r.tool = c.pattern(r, "tool", m.Tool)
+}
+
+func (c *compiler) pattern(r *rule, field, text string) pattern {
+	p, err := compilePattern(text)
+	if err != nil {
+		c.find(Error, r.file, r.file.line(r.path+".match", field), "%s.match.%s: %v", r.path, field, err)
+	}
+	return p
+}
+
+// decide freezes what the rule's layers say.
+func (r *rule) decide() {
+	r.decision, _ = r.layers.resolve()
+	r.decision.Rule, r.decision.Source = r.name, r.source()
+}
+
+func (r *rule) source() string {
+	if r.file == nil {
+		return "built-in"
+	}
+	return source(r.file.name, r.file.lines[r.path])
+}

@@ -1,0 +1,75 @@
+package policy
+
+import (
+	"fmt"
+	"time"
+
+	"taskgate/internal/strictyaml"
+)
+
+// document is a policy file as it is written.
+type document struct {
+	Profile  Profile   `yaml:"profile"`
+	Defaults *settings `yaml:"defaults"`
+	Rules    []ruleDoc `yaml:"rules"`
+}
+
+// ruleDoc is one entry of rules.
+type ruleDoc struct {
+	Name     string `yaml:"name"`
+	Match    *match `yaml:"match"`
+	settings        // its fields are the rule's own
+}
+
+// match says which calls a rule is for. What is left out matches everything.
+type match struct {
+	Upstream string `yaml:"upstream"`
+	Tool     string `yaml:"tool"`
+}
+
+// settings are the fields that rules and defaults share; nil: not said here.
+type settings struct {
+	Task         *Mode          `yaml:"task"`
+	PromoteAfter *time.Duration `yaml:"promoteAfter"`
+	Timeout      *time.Duration `yaml:"timeout"`
+	IdleTimeout  *time.Duration `yaml:"idleTimeout"`
+	TTL          *time.Duration `yaml:"ttl"`
+	PollInterval *time.Duration `yaml:"pollInterval"`
+	Input        *InputMode     `yaml:"input"`
+	InputTimeout *InputTimeout  `yaml:"inputTimeout"`
+	OnLoss       *OnLoss        `yaml:"onLoss"`
+	MaxAttempts  *int           `yaml:"maxAttempts"`
+	Concurrency  *Concurrency   `yaml:"concurrency"`
+	Dedupe       *Dedupe        `yaml:"dedupe"`
+	Undeclared   *Undeclared    `yaml:"undeclared"`
+}
+
+// file is one policy file that was read.
+type file struct {
+	name  string
+	doc   document
+	lines strictyaml.Lines
+}
+
+// parseFile reads a file; what the YAML reader finds are errors.
+func parseFile(name string, data []byte) (*file, Findings) {
+	f := &file{name: name}
+	var mistakes []strictyaml.Mistake
+	f.lines, mistakes = strictyaml.Decode(data, &f.doc)
+	var out Findings
+	for _, m := range mistakes {
+		out = append(out, Finding{Error, name, m.Line, m.Text()})
+	}
+	return f, out
+}
+
+// rulePath is where rule i is found in its file.
+func rulePath(i int) string { return fmt.Sprintf("rules[%d]", i) }
+
+// line is where a path is written, or else its parent.
+func (f *file) line(parent, field string) int {
+	if n, ok := f.lines[parent+"."+field]; ok {
+		return n
+	}
+	return f.lines[parent]
+}

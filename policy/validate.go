@@ -1,0 +1,137 @@
+package policy
+
+import (
+	"reflect"
+	"slices"
+	"time"
+)
+
+// said lists the fields that a layer sets.
+func (l layer) said() []string {
+	var out []string
+	v := reflect.ValueOf(l.settings).Elem()
+	for i := range v.NumField() {
+		if !v.Field(i).IsNil() {
+			out = append(out, v.Type().Field(i).Tag.Get("yaml"))
+		}
+	}
+	return out
+}
+
+// both lists the fields that two layers set.
+func both(a, b layer) []string {
+	return slices.DeleteFunc(a.said(), func(f string) bool { return !slices.Contains(b.said(), f) })
+}
+
+// checkSettings looks at what a rule, or the defaults, set and at how that goes
+// together with what they leave to others. A conflict is reported where one of
+// its fields is set, so that the conflict of two defaults is reported once.
+func (c *compiler) checkSettings(r *rule) {
+	for _, l := range r.layers {
+		if l.file == nil || (l.level == "defaults") != (r == c.fallback) {
+			continue
+		}
+		k := check{c: c, r: r, l: l, d: r.decision}
+		k.durations()
+		k.limits()
+		k.mode()
+		k.crash()
+	}
+}
+
+// check is the look at one layer of a rule.
+type check struct {
+	c *compiler
+	r *rule
+	l layer
+	d Decision
+}
+
+// find reports against the first of fields that the layer sets; a field that it
+// does not set is no concern of this layer.
+func (k *check) find(sev Severity, fields []string, format string, args ...any) {
+	said := k.l.said()
+	for _, f := range fields {
+		if slices.Contains(said, f) {
+			args = append([]any{k.l.parent, f}, args...)
+			k.c.find(sev, k.l.file, k.l.file.line(k.l.parent, f), "%s.%s: "+format, args...)
+			return
+		}
+	}
+}
+
+func (k *check) durations() {
+	d := k.d
+	if d.PollInterval < time.Millisecond {
+		k.find(Error, []string{"pollInterval"}, "%s would have clients poll without a pause; write 1s", d.PollInterval)
+	}
+	if d.Timeout > 0 && d.PromoteAfter >= d.Timeout && d.Task != Forbidden {
+		k.find(Error, []string{"promoteAfter", "timeout", "task"},
+			"promoteAfter %s is not below timeout %s: the call would end before it becomes a task; raise timeout or lower promoteAfter", d.PromoteAfter, d.Timeout)
+	}
+	if d.Timeout > 0 && d.IdleTimeout >= d.Timeout {
+		k.find(Warning, []string{"idleTimeout", "timeout"}, "idleTimeout %s does nothing beside timeout %s; lower it or leave it out", d.IdleTimeout, d.Timeout)
+	}
+	if d.TTL > 0 && (d.Timeout == 0 || d.TTL < d.Timeout) && d.Task != Forbidden {
+		k.find(Warning, []string{"ttl", "timeout"},
+			"ttl %s is shorter than timeout %s: a result that comes late may be gone before it is fetched; write ttl: %s or more", d.TTL, orNone(d.Timeout), d.Timeout+time.Hour)
+	}
+}
+
+func orNone(d time.Duration) string {
+	if d == 0 {
+		return "none"
+	}
+	return d.String()
+}
+
+func (k *check) limits() {
+	d := k.d
+	if d.Concurrency.Limit == 0 && d.Concurrency.Queue > 0 {
+		k.find(Error, []string{"concurrency"}, "queue without limit: nothing would ever wait; write limit")
+	}
+	if d.MaxAttempts < 1 {
+		k.find(Error, []string{"maxAttempts"}, "a call is sent at least once; write 1 or more")
+	}
+	if !slices.Contains(d.Dedupe.By, ByPrincipal) || !slices.Contains(d.Dedupe.By, ByTool) {
+		k.find(Error, []string{"dedupe"}, "by must name principal and tool: one caller never gets another's result")
+	}
+}
+
+func (k *check) mode() {
+	set := k.l.settings
+	switch {
+	case set.Task != nil && *set.Task == Required && set.Undeclared != nil && *set.Undeclared == Hold:
+		k.find(Error, []string{"undeclared"}, "hold contradicts task: required, which rejects clients that did not declare the extension; write task: optional, or leave undeclared out")
+	case k.d.Task == Forbidden && set.Input != nil && *set.Input == InputTask:
+		k.find(Error, []string{"input"}, "task contradicts task: forbidden; write mrtr, or leave input out")
+	case k.d.Task == Forbidden && k.l.level == "rule":
+		for _, f := range []string{"promoteAfter", "ttl", "pollInterval", "undeclared", "onLoss"} {
+			k.find(Warning, []string{f}, "does nothing beside task: forbidden; leave it out")
+		}
+	}
+}
+
+func (k *check) crash() {
+	d := k.d
+	if d.OnLoss == LossReruns && d.MaxAttempts < 2 {
+		k.find(Error, []string{"onLoss", "maxAttempts"}, "onLoss: rerun with maxAttempts: %d never runs a call again; write maxAttempts: 2", d.MaxAttempts)
+	}
+	if d.OnLoss == LossFails && d.MaxAttempts > 1 {
+		k.find(Warning, []string{"maxAttempts", "onLoss"}, "maxAttempts: %d does nothing with onLoss: fail; write onLoss: rerun if the tool is idempotent", d.MaxAttempts)
+	}
+}
+
+// checkReach compares a rule with those before it.
+func (c *compiler) checkReach(r *rule) {
+	for _, before := range c.rules {
+		switch {
+		case before.upstream.text == r.upstream.text && before.tool.text == r.tool.text:
+			c.find(Error, r.file, r.file.lines[r.path], "%s: same match as %s, so it never applies; remove one of the two", r.path, before.source())
+			return
+		case before.upstream.covers(r.upstream) && before.tool.covers(r.tool):
+			c.find(Error, r.file, r.file.lines[r.path], "%s: never applies, since %s matches everything that it matches; move it up or remove it", r.path, before.source())
+			return
+		}
+	}
+}
