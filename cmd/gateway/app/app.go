@@ -1,0 +1,188 @@
+// Package app wires the gateway together. It decides nothing: it makes the
+// parts that a configuration asks for, starts them, and stops them in order.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"taskgate/admin"
+	"taskgate/auth"
+	"taskgate/config"
+	"taskgate/obs"
+	"taskgate/policy"
+	"taskgate/proxy"
+	"taskgate/reqcoord"
+	"taskgate/taskroute"
+	"taskgate/taskrun"
+	"taskgate/upstream"
+)
+
+// App is one gateway.
+type App struct {
+	cfg       config.Config
+	log       *zap.Logger
+	metrics   *prometheus.Registry
+	backend   taskroute.Backend
+	upstreams map[string]upstream.Caller
+	coord     *reqcoord.Coordinator
+	runner    *taskrun.Runner
+	proxy     *proxy.Handler
+	admin     *admin.Handler
+
+	listener      net.Listener
+	adminListener net.Listener // nil: none
+}
+
+// New makes a gateway and binds its addresses. version is shown to upstreams.
+// Whatever was opened is closed again when it fails.
+func New(ctx context.Context, cfg config.Config, version string, log *zap.Logger) (a *App, err error) {
+	a = &App{cfg: cfg, log: log, metrics: obs.Registry(), upstreams: map[string]upstream.Caller{}}
+	defer func() {
+		if err != nil {
+			a.release(context.WithoutCancel(ctx))
+		}
+	}()
+	set, err := loadPolicy(cfg.Policy, log)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.listen(); err != nil {
+		return nil, err
+	}
+	if a.backend, err = openStore(ctx, cfg, log); err != nil {
+		return nil, fmt.Errorf("store %s: %w", cfg.Store, err)
+	}
+	if err := a.dialUpstreams(version); err != nil {
+		return nil, err
+	}
+	return a, a.assemble(set)
+}
+
+func loadPolicy(files []string, log *zap.Logger) (*policy.Set, error) {
+	if len(files) == 0 {
+		return policy.Default(), nil
+	}
+	set, err := policy.Load(files)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range set.Warnings() {
+		log.Warn("policy: " + w.String())
+	}
+	return set, nil
+}
+
+func (a *App) listen() (err error) {
+	if a.listener, err = net.Listen("tcp", a.cfg.Listen); err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	if a.cfg.AdminListen == "" {
+		return nil
+	}
+	if a.adminListener, err = net.Listen("tcp", a.cfg.AdminListen); err != nil {
+		return fmt.Errorf("adminListen: %w", err)
+	}
+	return nil
+}
+
+func (a *App) dialUpstreams(version string) error {
+	for _, u := range a.cfg.Upstreams {
+		caller, err := newCaller(u, a.cfg, version, a.log, a.metrics)
+		if err != nil {
+			return fmt.Errorf("upstream %q: %w", u.Name, err)
+		}
+		a.upstreams[u.Name] = caller
+	}
+	return nil
+}
+
+func (a *App) assemble(set *policy.Set) error {
+	cfg := a.cfg
+	store, err := taskroute.NewStore(a.backend, taskroute.Options{Now: time.Now, Tombstone: cfg.Tombstone, CacheSize: terminalCache})
+	if err != nil {
+		return err
+	}
+	limits := map[string]reqcoord.Limits{}
+	var endpoints []proxy.Endpoint
+	for _, u := range cfg.Upstreams {
+		limits[u.Name] = reqcoord.Limits{Concurrency: u.Limits.Concurrency, Queue: u.Limits.Queue, QueueTimeout: u.Limits.QueueTimeout}
+		endpoints = append(endpoints, proxy.Endpoint{Name: u.Name, Path: u.Path, Caller: a.upstreams[u.Name]})
+	}
+	a.coord = reqcoord.New(limits, time.Now)
+	a.runner = taskrun.New(store, a.coord, a.upstreams, taskrun.Options{
+		Now: time.Now, Lease: cfg.Lease, StoreTimeout: cfg.Timeouts.Store, CancelGrace: cancelGrace, Recheck: recheck,
+		ProgressEvery: time.Second, MaxOpen: cfg.Limits.MaxOpenTasksPerPrincipal, Log: a.log, Metrics: a.metrics,
+	})
+	a.proxy = proxy.New(endpoints, a.runner, a.coord, proxy.Options{
+		MaxBody: int64(cfg.Limits.MaxBodyBytes), BodyTimeout: cfg.Timeouts.Body, WriteTimeout: cfg.Timeouts.Write,
+		HoldAfter: holdAfter, KeepAlive: cfg.Timeouts.KeepAlive, ForwardTimeout: forwardTimeout,
+		InfoTTL: infoTTL, InfoWait: infoWait,
+		Guard:    proxy.Guard{Origins: cfg.AllowedOrigins, Hosts: cfg.AllowedHosts, AnyHost: len(cfg.AllowedHosts) == 0 && !onLoopback(a.listener)},
+		Identify: func(*http.Request) (auth.Principal, error) { return auth.Anonymous, nil },
+		Decide:   set.Decide, Now: time.Now, Log: a.log, Metrics: a.metrics,
+	})
+	a.admin = admin.New(a.coord, a.backend.Ping, a.metrics)
+	return nil
+}
+
+// What no operator had a reason to change yet.
+const (
+	terminalCache  = 4096                   // records
+	cancelGrace    = 3 * time.Second        // for an upstream to be told
+	recheck        = 5 * time.Second        // of a record, without a hint
+	holdAfter      = 500 * time.Millisecond // until a waiting client sees headers
+	forwardTimeout = 5 * time.Minute        // for everything but tools/call
+	infoTTL        = 5 * time.Minute
+	infoWait       = 2 * time.Second
+)
+
+func onLoopback(l net.Listener) bool {
+	addr, ok := l.Addr().(*net.TCPAddr)
+	return ok && addr.IP.IsLoopback()
+}
+
+// Endpoints are the URLs that clients use.
+func (a *App) Endpoints() []string {
+	var urls []string
+	for _, path := range a.proxy.Paths() {
+		urls = append(urls, "http://"+a.listener.Addr().String()+path)
+	}
+	return urls
+}
+
+// AdminURL is where health and metrics are; "" when there is no such listener.
+func (a *App) AdminURL() string {
+	if a.adminListener == nil {
+		return ""
+	}
+	return "http://" + a.adminListener.Addr().String()
+}
+
+// release closes what New has opened.
+func (a *App) release(ctx context.Context) error {
+	var errs []error
+	for _, l := range []net.Listener{a.listener, a.adminListener} {
+		if l != nil {
+			_ = l.Close() // a served listener is closed already
+		}
+	}
+	for name, u := range a.upstreams {
+		if err := u.Close(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("close upstream %q: %w", name, err))
+		}
+	}
+	if a.backend != nil {
+		if err := a.backend.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("close store: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,37 @@
+// Command gateway is an MCP reverse proxy that turns slow tool calls into
+// durable tasks.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/alecthomas/kong"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+type cli struct {
+	Serve   serveCmd   `cmd:"" help:"Serve MCP clients in front of one or more MCP servers."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+type versionCmd struct{}
+
+// Run prints the version.
+func (versionCmd) Run() error {
+	fmt.Println(version)
+	return nil
+}
+
+func main() {
+	var c cli
+	k := kong.Parse(&c, kong.Name("gateway"),
+		kong.Description("Durable MCP tasks in front of servers that answer synchronously."),
+		kong.UsageOnError())
+	if err := k.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "gateway:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"taskgate/cmd/gateway/app"
+	"taskgate/config"
+	"taskgate/obs"
+)
+
+// serveCmd are the flags of serve. A flag that is not given leaves what the
+// file and the environment say.
+type serveCmd struct {
+	Config      string   `help:"Configuration file." type:"path" placeholder:"FILE"`
+	Listen      *string  `help:"Address of the MCP endpoint." placeholder:"HOST:PORT"`
+	AdminListen *string  `help:"Address of health and metrics; empty for none." placeholder:"HOST:PORT"`
+	Upstream    *string  `help:"The MCP server behind: its URL, or the command that starts it." placeholder:"URL|COMMAND"`
+	Store       *string  `help:"Where tasks are kept: a file, redis://…, or memory." placeholder:"PATH|URL"`
+	Policy      []string `help:"Policy file or directory of such; may be repeated." type:"path" placeholder:"FILE"`
+	LogLevel    *string  `help:"debug, info, warn or error." placeholder:"LEVEL"`
+	LogFormat   *string  `help:"json or console." placeholder:"FORMAT"`
+}
+
+// Run serves until the process is told to stop.
+func (c *serveCmd) Run() error {
+	cfg, err := config.Load(c.Config, os.Environ(), c.overlay)
+	if err != nil {
+		return err
+	}
+	log, err := obs.Logger(string(cfg.Log.Level), string(cfg.Log.Format))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Sync() }() // stderr cannot always be synced
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	a, err := app.New(ctx, cfg, version, log)
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	return a.Run(ctx)
+}
+
+func (c *serveCmd) overlay(cfg *config.Config) error {
+	set(&cfg.Listen, c.Listen)
+	set(&cfg.AdminListen, c.AdminListen)
+	set(&cfg.Store, c.Store)
+	set(&cfg.Log.Level, c.LogLevel)
+	set(&cfg.Log.Format, c.LogFormat)
+	if len(c.Policy) > 0 {
+		cfg.Policy = c.Policy
+	}
+	if c.Upstream != nil {
+		return cfg.SetUpstream(*c.Upstream)
+	}
+	return nil
+}
+
+func set[T ~string](field *T, flag *string) {
+	if flag != nil {
+		*field = T(*flag)
+	}
+}
