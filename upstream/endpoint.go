@@ -47,30 +47,44 @@ type answer struct {
 func (e *endpoint) exchange(ctx context.Context, out outgoing, receive func(wire.Message)) (answer, error) {
 	var sent atomic.Bool
 	stream, closeStream := context.WithCancel(context.WithoutCancel(ctx))
-	giveUp := func() {
-		if out.abandon != nil && sent.Load() {
+	abandon := sync.OnceFunc(func() {
+		if out.abandon != nil {
 			out.abandon()
+		}
+	})
+	giveUp := func() {
+		if sent.Load() {
+			abandon()
 		}
 		closeStream()
 	}
 	defer e.after(ctx, giveUp)()
 
-	resp, err := e.do(stream, http.MethodPost, out.message.Bytes(), out.header, &sent)
-	if err != nil {
-		closeStream()
-		return answer{}, ended(ctx, err)
-	}
-	a, err := e.read(resp, out.message.ID, receive)
+	a, err := e.request(stream, closeStream, out, &sent, receive)
 	if err == nil {
-		e.drain(resp.Body, closeStream)
 		return a, nil
 	}
-	if ctx.Err() == nil && isKind(err, TooLarge) {
-		giveUp() // the upstream may still be at it
+	if ctx.Err() != nil || isKind(err, TooLarge) {
+		giveUp() // here too: the request may have got out since ctx ended
 	}
 	closeStream()
-	resp.Body.Close()
 	return answer{}, ended(ctx, err)
+}
+
+// request is an exchange without the ways to end it early. After a response
+// closeStream is called later, by drain.
+func (e *endpoint) request(ctx context.Context, closeStream func(), out outgoing, sent *atomic.Bool, receive func(wire.Message)) (answer, error) {
+	resp, err := e.do(ctx, http.MethodPost, out.message.Bytes(), out.header, sent)
+	if err != nil {
+		return answer{}, err
+	}
+	a, err := e.read(resp, out.message.ID, receive)
+	if err != nil {
+		resp.Body.Close()
+		return answer{}, err
+	}
+	e.drain(resp.Body, closeStream)
+	return a, nil
 }
 
 // after runs f when ctx ends, unless the function it returns is called before.

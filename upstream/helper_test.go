@@ -99,7 +99,10 @@ type received struct {
 	wire.Message
 	http   string // the HTTP method
 	header http.Header
+	gone   <-chan struct{} // closed when the client has hung up
 }
+
+func waitForCancel(r received) { <-r.gone }
 
 // scripted is a server whose answers a test writes. What respond leaves alone
 // (it returns false) is answered as a legacy server with one session would.
@@ -122,7 +125,7 @@ func serve(t *testing.T, respond func(w http.ResponseWriter, r received) bool) *
 
 func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	got := received{http: r.Method, header: r.Header}
+	got := received{http: r.Method, header: r.Header, gone: r.Context().Done()}
 	if r.Method == http.MethodPost {
 		m, err := wire.Decode(body)
 		if err != nil {

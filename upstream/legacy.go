@@ -83,7 +83,7 @@ func (l *legacy) open(ctx context.Context, capabilities wire.Raw, header http.He
 		}
 		err = l.endpoint.post(ctx, wire.Message{Method: "notifications/initialized"}, s.headers(header))
 		if err != nil {
-			l.end(ctx, s)
+			l.end(context.WithoutCancel(ctx), s)
 		}
 		return err
 	})
@@ -119,12 +119,13 @@ func (l *legacy) initialize(ctx context.Context, capabilities wire.Raw, header h
 	return s, nil
 }
 
-// end tells the server that the session is over. It may well refuse (405).
+// end tells the server that the session is over, within CancelTimeout. The
+// server may well refuse (405).
 func (l *legacy) end(ctx context.Context, s *session) {
 	if s.id == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.opts.CancelTimeout)
+	ctx, cancel := context.WithTimeout(ctx, l.opts.CancelTimeout)
 	defer cancel()
 	if err := l.endpoint.tell(ctx, http.MethodDelete, nil, s.headers(s.header)); err != nil {
 		l.opts.Log.Debug("upstream did not end the session", zap.String("upstream", l.opts.Name), zap.Error(err))
@@ -138,7 +139,7 @@ func (l *legacy) info(ctx context.Context) (info Info, doubt bool, err error) {
 	if err != nil {
 		return Info{}, noLegacy(err), err
 	}
-	l.end(ctx, s)
+	l.end(context.WithoutCancel(ctx), s)
 	o, err := wire.ParseObject(s.init)
 	if err != nil {
 		return Info{}, false, during("initialize", broken(0, "result: %w", err))

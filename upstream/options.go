@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -56,6 +57,8 @@ type Options struct {
 	// Concurrency is how many calls are expected at once: so many idle
 	// connections are kept. Default: 256.
 	Concurrency int
+	// TLS is the configuration of https connections. Default: Go's.
+	TLS *tls.Config
 	// AllowLinkLocal permits link-local and cloud metadata addresses.
 	AllowLinkLocal bool
 

@@ -52,7 +52,7 @@ func (s *session) headers(more http.Header) http.Header {
 type pool struct {
 	opts    Options
 	opening *flights[sessionKey, *session]
-	// end tells the server that a session is over. It is bounded.
+	// end tells the server that a session is over.
 	end func(context.Context, *session)
 
 	mu       sync.Mutex

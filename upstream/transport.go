@@ -20,6 +20,7 @@ func newClient(o Options) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
 			DialContext:         dialer.DialContext,
+			TLSClientConfig:     o.TLS,
 			TLSHandshakeTimeout: o.ConnectTimeout,
 			ForceAttemptHTTP2:   true,
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},

@@ -64,7 +64,7 @@ type Caller interface {
 	// upstream is told so in its own way, and the error wraps ctx.Err().
 	// Other errors are *Error.
 	Call(ctx context.Context, r Request, h Handler) (Reply, error)
-	// Info asks the upstream what it is. Errors are *Error.
+	// Info asks the upstream what it is. Errors are as those of Call.
 	Info(ctx context.Context) (Info, error)
 	// Close refuses new calls, waits for the running ones until ctx ends, and
 	// ends idle sessions and what else is open. A session with running calls
