@@ -5,7 +5,6 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"taskgate/wire"
@@ -13,7 +12,8 @@ import (
 
 // Request is one request toward an upstream.
 type Request struct {
-	// ID is ours (contract 2); the client's id is not known here.
+	// ID is ours (contract 2), unique among the running requests and not 0; the
+	// client's id is not known here.
 	ID uint64
 	// Method and Params are the client's. Params may carry _meta; the connector
 	// takes the reserved members out and puts its own in.
@@ -45,7 +45,8 @@ type Handler interface {
 	Notify(method string, params wire.Raw)
 	// Ask gets a server-to-client request of this very call (contract 9) and
 	// returns the client's result, or the error to send. It blocks until then
-	// or until ctx, which ends with the call.
+	// or until ctx, which ends with the call or when the upstream withdraws the
+	// request; what it returns after that is dropped.
 	Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, *wire.Error)
 }
 
@@ -63,39 +64,10 @@ type Caller interface {
 	// upstream is told so in its own way, and the error wraps ctx.Err().
 	// Other errors are *Error.
 	Call(ctx context.Context, r Request, h Handler) (Reply, error)
-	// Info asks the upstream what it is. Errors are *Error.
+	// Info asks the upstream what it is. Errors are as those of Call.
 	Info(ctx context.Context) (Info, error)
-	// Close ends idle sessions and what else is open.
+	// Close refuses new calls, waits for the running ones until ctx ends, and
+	// ends idle sessions and what else is open. A session with running calls
+	// stays.
 	Close(ctx context.Context) error
 }
-
-// Error is a call without a response.
-type Error struct {
-	Kind ErrorKind
-	// MayHaveRun is false only when the upstream cannot have acted on the
-	// request: it may then be sent again (contract 7).
-	MayHaveRun bool
-	// Status is the HTTP status, 0 when there was none.
-	Status int
-	Err    error
-}
-
-// ErrorKind says what went wrong.
-type ErrorKind string
-
-// Kinds of Error.
-const (
-	Unreachable  ErrorKind = "unreachable"  // no connection
-	Unauthorized ErrorKind = "unauthorized" // 401 or 403
-	Refused      ErrorKind = "refused"      // another HTTP error without a JSON-RPC body
-	Broken       ErrorKind = "broken"       // the answer broke off or never was one
-	TooLarge     ErrorKind = "too_large"    // the answer is over the limit
-	Incompatible ErrorKind = "incompatible" // no protocol version in common
-)
-
-func (e *Error) Error() string { return "upstream " + string(e.Kind) + ": " + e.Err.Error() }
-
-func (e *Error) Unwrap() error { return e.Err }
-
-// ErrOutcomeUnknown is wrapped by errors of calls that may have run.
-var ErrOutcomeUnknown = errors.New("outcome unknown")

@@ -138,3 +138,14 @@ func DecodeHeader(v string) (string, error) {
 
 // trimOWS takes off the optional white space of RFC 9110, 5.6.3.
 func trimOWS(v string) string { return strings.Trim(v, " \t") }
+
+// SetHeaders sets the headers that a modern request must carry beside its body
+// (basic/transports/streamable-http#request-metadata), but for Mcp-Param-*.
+func SetHeaders(h http.Header, method string, params Object) {
+	h.Set(HeaderVersion, Version)
+	h.Set(HeaderMethod, method)
+	member, _ := nameMember(method)
+	if name, ok := String(params.Get(member)); ok {
+		h.Set(HeaderName, EncodeHeader(name))
+	}
+}

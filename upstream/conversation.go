@@ -1,0 +1,172 @@
+package upstream
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"taskgate/wire"
+)
+
+// conversation is one call in a legacy session. A request that arrives on the
+// call's own stream belongs to it and to no other (contract 9).
+type conversation struct {
+	legacy  *legacy
+	header  http.Header
+	request Request
+	handler Handler
+	fail    context.CancelCauseFunc // ends the call with an *Error
+
+	running   sync.WaitGroup
+	mu        sync.Mutex
+	questions map[string]context.CancelFunc // by the upstream's id, verbatim
+}
+
+// maxQuestions limits how many requests of the upstream one call answers at once.
+const maxQuestions = 32
+
+func (c *conversation) receive(ctx context.Context, m wire.Message) {
+	switch {
+	case m.IsRequest():
+		c.begin(ctx, m)
+	case m.Method == "notifications/cancelled":
+		c.withdraw(m.Params)
+	default:
+		deliver(c.handler, c.request.ID, m)
+	}
+}
+
+// deliver hands a notification on. Progress under another token than ours is
+// not of this call.
+func deliver(h Handler, token uint64, m wire.Message) {
+	if m.Method != "notifications/progress" {
+		h.Notify(m.Method, m.Params)
+		return
+	}
+	params, err := wire.ParseObject(m.Params)
+	if err == nil && string(params.Get(wire.MetaProgressToken)) == string(number(token)) {
+		h.Progress(params.Without(wire.MetaProgressToken))
+	}
+}
+
+// begin answers a request in a goroutine of its own, for it may take as long as
+// a person does, and others may come meanwhile.
+func (c *conversation) begin(ctx context.Context, m wire.Message) {
+	ctx, cancel := context.WithCancel(ctx)
+	if !c.admit(m.ID, cancel) {
+		defer cancel()
+		// Here and now, so that the stream is read no faster than it is refused.
+		c.reply(ctx, m.Method, wire.Failure(m.ID, wire.Errorf(wire.CodeInternal, "more than %d requests at once", maxQuestions)))
+		return
+	}
+	c.running.Go(func() {
+		defer cancel()
+		defer c.dismiss(m.ID)
+		c.reply(ctx, m.Method, c.answer(ctx, m))
+	})
+}
+
+func (c *conversation) admit(id wire.Raw, cancel context.CancelFunc) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.questions) >= maxQuestions {
+		return false
+	}
+	c.questions[string(id)] = cancel
+	return true
+}
+
+func (c *conversation) dismiss(id wire.Raw) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.questions, string(id))
+}
+
+func (c *conversation) answer(ctx context.Context, m wire.Message) wire.Message {
+	switch m.Method {
+	case "ping":
+		return wire.Result(m.ID, wire.Raw(`{}`))
+	case wire.MethodElicit, wire.MethodSampling, wire.MethodRoots:
+		if missing := c.request.Capabilities.Answers(m.Method, m.Params); missing != nil {
+			return wire.Failure(m.ID, undeclared(m.Method, missing))
+		}
+		result, failure := c.handler.Ask(ctx, m.Method, m.Params)
+		if failure != nil {
+			return wire.Failure(m.ID, failure)
+		}
+		return wire.Result(m.ID, result)
+	}
+	return wire.Failure(m.ID, wire.Errorf(wire.CodeMethodNotFound, "Method not found: %.100q", m.Method))
+}
+
+// undeclared is the refusal of a request that the caller did not say it can
+// answer; for elicitation 2025-11-25 names the code (client/elicitation#error-handling).
+func undeclared(method string, missing wire.Raw) *wire.Error {
+	code := wire.CodeMethodNotFound
+	if method == wire.MethodElicit {
+		code = wire.CodeInvalidParams
+	}
+	return wire.Errorf(code, "The client did not declare the capability %s", missing)
+}
+
+// reply POSTs an answer. An answer may be costly, a person's, and the server
+// drops a second copy of it, so a failed POST is repeated; when none gets
+// through the call would wait forever and is ended.
+func (c *conversation) reply(ctx context.Context, method string, answer wire.Message) {
+	var err error
+	for _, pause := range []time.Duration{0, 250 * time.Millisecond, time.Second} {
+		if !wait(ctx, pause) {
+			return // the call has ended or the upstream has withdrawn the request
+		}
+		if err = c.legacy.endpoint.post(ctx, answer, c.header); err == nil || ctx.Err() != nil {
+			return
+		}
+	}
+	c.legacy.opts.Log.Warn("upstream did not take an answer", zap.String("upstream", c.legacy.opts.Name),
+		zap.String("method", method), zap.Error(err))
+	c.fail(broken(0, "the answer to %s could not be delivered: %w", method, err))
+}
+
+// wait returns false when ctx has ended first.
+func wait(ctx context.Context, d time.Duration) bool {
+	if d == 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// withdraw ends the question that the upstream no longer wants an answer to.
+func (c *conversation) withdraw(params wire.Raw) {
+	p, err := wire.ParseObject(params)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cancel := c.questions[string(p.Get("requestId"))]; cancel != nil {
+		cancel()
+	}
+}
+
+// sendCancelled tells the upstream that the call is over. It does not wait for
+// more than the notification's own receipt: some servers never answer a
+// cancelled request.
+func (c *conversation) sendCancelled(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.legacy.opts.CancelTimeout)
+	defer cancel()
+	params := wire.Object{}.With("requestId", number(c.request.ID)).With("reason", wire.Quote("cancelled by the client"))
+	m := wire.Message{Method: "notifications/cancelled", Params: params.Bytes()}
+	if err := c.legacy.endpoint.post(ctx, m, c.header); err != nil {
+		c.legacy.opts.Log.Debug("upstream was not told of a cancellation", zap.String("upstream", c.legacy.opts.Name), zap.Error(err))
+	}
+}

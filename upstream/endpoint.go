@@ -1,0 +1,234 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"taskgate/wire"
+)
+
+// endpoint is one MCP endpoint over HTTP: it POSTs messages and reads what
+// comes back. Eras, sessions and who may be asked are not its business.
+type endpoint struct {
+	client  *http.Client
+	opts    Options
+	running *sync.WaitGroup // what goes on for a moment after an exchange
+}
+
+// outgoing is one message to be POSTed.
+type outgoing struct {
+	message wire.Message
+	header  http.Header // in addition to the endpoint's own
+	// abandon tells the upstream that nobody waits any more, before the stream
+	// is closed. nil: closing the stream says so.
+	abandon func()
+}
+
+// answer is the response to a request.
+type answer struct {
+	Reply
+	status  int    // HTTP status
+	named   bool   // it carries the request's id
+	session string // the Mcp-Session-Id that came with it
+}
+
+// exchange sends a request and returns its response, having handed every other
+// message on the response stream to receive. When ctx ends first the error
+// wraps ctx.Err(); all others are *Error.
+func (e *endpoint) exchange(ctx context.Context, out outgoing, receive func(wire.Message)) (answer, error) {
+	var sent atomic.Bool
+	stream, closeStream := context.WithCancel(context.WithoutCancel(ctx))
+	abandon := sync.OnceFunc(func() {
+		if out.abandon != nil {
+			out.abandon()
+		}
+	})
+	giveUp := func() {
+		if sent.Load() {
+			abandon()
+		}
+		closeStream()
+	}
+	defer e.after(ctx, giveUp)()
+
+	a, err := e.request(stream, closeStream, out, &sent, receive)
+	if err == nil {
+		return a, nil
+	}
+	if ctx.Err() != nil || isKind(err, TooLarge) {
+		giveUp() // here too: the request may have got out since ctx ended
+	}
+	closeStream()
+	return answer{}, ended(ctx, err)
+}
+
+// request is an exchange without the ways to end it early. After a response
+// closeStream is called later, by drain.
+func (e *endpoint) request(ctx context.Context, closeStream func(), out outgoing, sent *atomic.Bool, receive func(wire.Message)) (answer, error) {
+	resp, err := e.do(ctx, http.MethodPost, out.message.Bytes(), out.header, sent)
+	if err != nil {
+		return answer{}, err
+	}
+	a, err := e.read(resp, out.message.ID, receive)
+	if err != nil {
+		resp.Body.Close()
+		return answer{}, err
+	}
+	e.drain(resp.Body, closeStream)
+	return a, nil
+}
+
+// after runs f when ctx ends, unless the function it returns is called before.
+func (e *endpoint) after(ctx context.Context, f func()) (stop func()) {
+	e.running.Add(1)
+	s := context.AfterFunc(ctx, func() {
+		defer e.running.Done()
+		f()
+	})
+	return func() {
+		if s() {
+			e.running.Done()
+		}
+	}
+}
+
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("upstream call: %w", ctx.Err())
+	}
+	return err
+}
+
+// within runs a step that comes before the request itself, with a time limit
+// of the connector's own, whose passing is an *Error unlike the end of ctx.
+func within(ctx context.Context, d time.Duration, step string, f func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	err := f(limited)
+	var own *Error
+	if err != nil && !errors.As(err, &own) && ctx.Err() == nil {
+		err = &Error{Kind: TimedOut, Err: fmt.Errorf("no answer within %v", d)}
+	}
+	return during(step, err)
+}
+
+func isKind(err error, kind ErrorKind) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Kind == kind
+}
+
+// post sends a message that wants no response: a notification or an answer.
+func (e *endpoint) post(ctx context.Context, m wire.Message, header http.Header) error {
+	return e.tell(ctx, http.MethodPost, m.Bytes(), header)
+}
+
+// tell sends a request of which only the status matters.
+func (e *endpoint) tell(ctx context.Context, method string, body []byte, header http.Header) error {
+	var sent atomic.Bool
+	stream, closeStream := context.WithCancel(ctx)
+	resp, err := e.do(stream, method, body, header, &sent)
+	if err != nil {
+		closeStream()
+		return ended(ctx, err)
+	}
+	if resp.StatusCode/100 == 2 {
+		e.drain(resp.Body, closeStream)
+		return nil
+	}
+	defer closeStream()
+	defer resp.Body.Close()
+	excerpt, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	return refused(resp.StatusCode, excerpt)
+}
+
+// do sends an HTTP request and returns once the response's headers are there.
+// sent says whether the upstream may have read any of it. Errors are *Error.
+func (e *endpoint) do(ctx context.Context, method string, body []byte, header http.Header, sent *atomic.Bool) (*http.Response, error) {
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn:      func(string) { sent.Store(false) }, // also when the Transport tries anew, having written nothing
+		WroteHeaders: func() { sent.Store(true) },
+	})
+	req, err := http.NewRequestWithContext(ctx, method, e.opts.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, &Error{Kind: Unreachable, Err: withoutURL(err)}
+	}
+	e.setHeader(req, header)
+	resp, err := e.client.Do(req)
+	switch {
+	case err == nil:
+		return resp, nil
+	case sent.Load():
+		return nil, broken(0, "no response: %w", withoutURL(err))
+	}
+	return nil, &Error{Kind: Unreachable, Err: withoutURL(err)}
+}
+
+func (e *endpoint) setHeader(req *http.Request, more http.Header) {
+	copyHeader(req.Header, e.opts.Header)
+	copyHeader(req.Header, more)
+	if req.Method == http.MethodPost {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("Accept-Encoding", "identity")
+	if req.Header.Get("User-Agent") == "" {
+		req.Header.Set("User-Agent", "taskgate/"+e.opts.Version)
+	}
+	hideFromTransport(req.Header)
+}
+
+func copyHeader(to, from http.Header) {
+	for name, values := range from {
+		to[http.CanonicalHeaderKey(name)] = values
+	}
+}
+
+// hideFromTransport respells the headers that make http.Transport send a POST
+// again after it may have been read (contract 7): it looks for these spellings
+// only, while a server does not mind the case.
+func hideFromTransport(h http.Header) {
+	for canonical, spelling := range map[string]string{
+		"Idempotency-Key": "idempotency-key", "X-Idempotency-Key": "x-idempotency-key",
+	} {
+		if v, ok := h[canonical]; ok {
+			delete(h, canonical)
+			h[spelling] = v
+		}
+	}
+}
+
+// withoutURL takes the URL out of a client error: its query may hold a secret.
+func withoutURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// How long, and how far, a stream is read on after its response.
+const (
+	drainTime  = time.Second
+	drainBytes = 64 << 10
+)
+
+// drain reads to the end of a body, which is about to come, because only then
+// the connection can be used again.
+func (e *endpoint) drain(body io.ReadCloser, closeStream func()) {
+	e.running.Go(func() {
+		limit := time.AfterFunc(drainTime, closeStream)
+		defer limit.Stop()
+		io.Copy(io.Discard, io.LimitReader(body, drainBytes))
+		body.Close()
+		closeStream()
+	})
+}

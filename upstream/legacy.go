@@ -1,0 +1,200 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"taskgate/wire"
+)
+
+// legacy speaks the revisions that open with initialize, over Streamable HTTP
+// (2025-03-26 to 2025-11-25).
+type legacy struct {
+	endpoint *endpoint
+	sessions *pool
+	opts     Options
+	metrics  *metrics
+}
+
+// legacyVersions are what a server may answer to the newest one. The first has
+// no Streamable HTTP of its own, but some servers say so.
+var legacyVersions = []string{"2024-11-05", "2025-03-26", "2025-06-18", wire.LegacyVersion}
+
+// call sends the request in the caller's session. When the server does not
+// know the session any more it has refused the request unread, so a second
+// session is opened and the request sent again, once.
+func (l *legacy) call(ctx context.Context, r Request, h Handler) (reply Reply, doubt bool, err error) {
+	params, err := legacyParams(r)
+	if err != nil {
+		return Reply{}, false, err
+	}
+	r.Params = params
+	header := callHeader(r, Legacy)
+	open := func(ctx context.Context) (*session, error) { return l.open(ctx, r.Capabilities.Interactive(), header) }
+	for attempt := 1; ; attempt++ {
+		s, err := l.sessions.acquire(ctx, keyOf(r), header, open)
+		if err != nil {
+			return Reply{}, noLegacy(err), err
+		}
+		a, err := l.callIn(ctx, s, header, r, h)
+		l.sessions.release(s)
+		if !s.lost(a, err) {
+			return a.Reply, a.modernOnly(), err
+		}
+		l.sessions.drop(s)
+		l.metrics.lost.Inc()
+		l.opts.Log.Info("upstream lost the session", zap.String("upstream", l.opts.Name), zap.Int("attempt", attempt))
+		if attempt == 2 {
+			return Reply{}, false, &Error{Kind: Refused, Status: a.status,
+				Err: errors.New("the session was unknown again right after initialize")}
+		}
+	}
+}
+
+func (l *legacy) callIn(ctx context.Context, s *session, header http.Header, r Request, h Handler) (answer, error) {
+	callCtx, fail := context.WithCancelCause(ctx)
+	c := &conversation{legacy: l, header: s.headers(header), request: r, handler: h, fail: fail, questions: map[string]context.CancelFunc{}}
+	a, err := l.endpoint.exchange(callCtx, outgoing{
+		message: wire.Message{ID: number(r.ID), Method: r.Method, Params: r.Params},
+		header:  c.header,
+		abandon: func() { c.sendCancelled(ctx) },
+	}, func(m wire.Message) { c.receive(callCtx, m) })
+	fail(nil)
+	c.running.Wait()
+	var own *Error
+	if err != nil && errors.As(context.Cause(callCtx), &own) {
+		err = own
+	}
+	return a, err
+}
+
+// open begins a session that announces the capabilities.
+func (l *legacy) open(ctx context.Context, capabilities wire.Raw, header http.Header) (*session, error) {
+	var s *session
+	err := within(ctx, l.opts.InitializeTimeout, "initialize", func(ctx context.Context) (err error) {
+		if s, err = l.initialize(ctx, capabilities, header); err != nil {
+			return err
+		}
+		err = l.endpoint.post(ctx, wire.Message{Method: "notifications/initialized"}, s.headers(header))
+		if err != nil {
+			l.end(context.WithoutCancel(ctx), s)
+		}
+		return err
+	})
+	if err == nil {
+		l.metrics.opened.Inc()
+	}
+	return s, err
+}
+
+func (l *legacy) initialize(ctx context.Context, capabilities wire.Raw, header http.Header) (*session, error) {
+	params := wire.Object{}.With("protocolVersion", wire.Quote(wire.LegacyVersion)).
+		With("capabilities", capabilities).With("clientInfo", l.opts.clientInfo())
+	a, err := l.endpoint.exchange(ctx, outgoing{
+		message: wire.Message{ID: number(handshakeID), Method: "initialize", Params: params.Bytes()},
+		header:  header,
+	}, func(wire.Message) {})
+	if err != nil {
+		return nil, err
+	}
+	if a.Error != nil {
+		return nil, &Error{Kind: Incompatible, Status: a.status, Err: wire.ParseError(a.Error)}
+	}
+	s := &session{id: a.session, init: a.Result, header: header}
+	result, err := wire.ParseObject(a.Result)
+	if err != nil {
+		return nil, broken(a.status, "result: %w", err)
+	}
+	s.version, _ = wire.String(result.Get("protocolVersion"))
+	if !slices.Contains(legacyVersions, s.version) {
+		l.end(ctx, s)
+		return nil, &Error{Kind: Incompatible, Err: fmt.Errorf("the server wants protocol version %.40q", s.version)}
+	}
+	return s, nil
+}
+
+// end tells the server that the session is over, within CancelTimeout. The
+// server may well refuse (405).
+func (l *legacy) end(ctx context.Context, s *session) {
+	if s.id == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.opts.CancelTimeout)
+	defer cancel()
+	if err := l.endpoint.tell(ctx, http.MethodDelete, nil, s.headers(s.header)); err != nil {
+		l.opts.Log.Debug("upstream did not end the session", zap.String("upstream", l.opts.Name), zap.Error(err))
+	}
+}
+
+// info opens a session of its own, so that the answer is that of the server
+// as it is now.
+func (l *legacy) info(ctx context.Context) (info Info, doubt bool, err error) {
+	s, err := l.open(ctx, wire.Raw(`{}`), nil)
+	if err != nil {
+		return Info{}, noLegacy(err), err
+	}
+	l.end(context.WithoutCancel(ctx), s)
+	o, err := wire.ParseObject(s.init)
+	if err != nil {
+		return Info{}, false, during("initialize", broken(0, "result: %w", err))
+	}
+	return Info{Capabilities: o.Get("capabilities"), ServerInfo: o.Get("serverInfo"), Instructions: o.Get("instructions")}, false, nil
+}
+
+// lost tells whether the server has refused the request because it does not
+// know the session (any more): by 404, as the specification says, or by a 400
+// that talks of it.
+func (s *session) lost(a answer, err error) bool {
+	var r *refusal
+	switch {
+	case errors.As(err, &r):
+		return r.status == http.StatusNotFound && s.id != "" || r.status == http.StatusBadRequest && aboutSession(r.body)
+	case err != nil || a.Error == nil:
+		return false
+	}
+	e := wire.ParseError(a.Error)
+	switch a.status {
+	case http.StatusNotFound:
+		return s.id != "" && (!a.named || e.Code == codeSessionUnknown)
+	case http.StatusBadRequest:
+		return e.Code != wire.CodeInvalidParams && aboutSession(e.Message)
+	}
+	return false
+}
+
+// codeSessionUnknown is what the TypeScript SDK's servers use with 404.
+const codeSessionUnknown = -32001
+
+func aboutSession(text string) bool {
+	text = strings.ToLower(text)
+	return strings.Contains(text, "session") || strings.Contains(text, "not initialized")
+}
+
+// noLegacy tells whether a session could not be opened in a way that suggests
+// that the upstream does not know initialize (any more).
+func noLegacy(err error) bool {
+	return isKind(err, Incompatible) || wrongEndpoint(err)
+}
+
+func wrongEndpoint(err error) bool {
+	var r *refusal
+	if !errors.As(err, &r) {
+		return false
+	}
+	return r.status == http.StatusBadRequest || r.status == http.StatusNotFound || r.status == http.StatusMethodNotAllowed
+}
+
+// modernOnly tells a refusal that only a modern server gives to a legacy request.
+func (a answer) modernOnly() bool {
+	if a.Error == nil {
+		return false
+	}
+	code := wire.ParseError(a.Error).Code
+	return code == wire.CodeUnsupportedVersion || code == wire.CodeHeaderMismatch
+}

@@ -1,0 +1,49 @@
+package upstream
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics of one upstream.
+type metrics struct {
+	failures *prometheus.CounterVec // by kind
+	probes   *prometheus.CounterVec // by verdict
+	opened   prometheus.Counter
+	lost     prometheus.Counter
+	sessions prometheus.GaugeFunc
+}
+
+func newMetrics(sessions func() int) *metrics {
+	counter := func(name, help string) prometheus.CounterOpts {
+		return prometheus.CounterOpts{Namespace: "taskgate", Subsystem: "upstream", Name: name, Help: help}
+	}
+	return &metrics{
+		failures: prometheus.NewCounterVec(counter("failures_total", "Calls that ended without a response."), []string{"kind"}),
+		probes:   prometheus.NewCounterVec(counter("probes_total", "Probes of the protocol era."), []string{"verdict"}),
+		opened:   prometheus.NewCounter(counter("sessions_opened_total", "Legacy sessions that were opened.")),
+		lost:     prometheus.NewCounter(counter("sessions_lost_total", "Calls whose session the upstream did not know any more.")),
+		sessions: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: "taskgate", Subsystem: "upstream", Name: "sessions", Help: "Legacy sessions that are open.",
+		}, func() float64 { return float64(sessions()) }),
+	}
+}
+
+func (m *metrics) register(r prometheus.Registerer, upstream string) (unregister func(), err error) {
+	r = prometheus.WrapRegistererWith(prometheus.Labels{"upstream": upstream}, r)
+	all := []prometheus.Collector{m.failures, m.probes, m.opened, m.lost, m.sessions}
+	unregister = func() {
+		for _, c := range all {
+			r.Unregister(c)
+		}
+	}
+	for i, c := range all {
+		if err := r.Register(c); err != nil {
+			all = all[:i]
+			unregister()
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return unregister, nil
+}

@@ -1,0 +1,88 @@
+package upstream
+
+import (
+	"context"
+	"net/http"
+
+	"go.uber.org/zap"
+
+	"taskgate/wire"
+)
+
+// modern speaks 2026-07-28: every request stands alone.
+type modern struct {
+	endpoint *endpoint
+	opts     Options
+}
+
+// call sends the request. Closing the stream is how it is cancelled.
+func (d *modern) call(ctx context.Context, r Request, h Handler) (reply Reply, doubt bool, err error) {
+	a, err := d.send(ctx, r, func(m wire.Message) {
+		if m.IsRequest() { // this revision has none; it cannot be answered either
+			d.opts.Log.Debug("upstream sent a request on a modern stream", zap.String("upstream", d.opts.Name), zap.String("method", m.Method))
+			return
+		}
+		deliver(h, r.ID, m)
+	})
+	return a.Reply, wrongEndpoint(err) || a.legacyOnly(), err
+}
+
+func (d *modern) send(ctx context.Context, r Request, receive func(wire.Message)) (answer, error) {
+	params, err := modernParams(r)
+	if err != nil {
+		return answer{}, err
+	}
+	header := callHeader(r, Modern)
+	wire.SetHeaders(header, r.Method, params)
+	return d.endpoint.exchange(ctx, outgoing{
+		message: wire.Message{ID: number(r.ID), Method: r.Method, Params: params.Bytes()},
+		header:  header,
+	}, receive)
+}
+
+// legacyOnly tells a refusal that suggests that the upstream is not modern (any
+// more): it does not implement the version, or it could not even read the
+// request and gives no reason that the modern protocol knows.
+func (a answer) legacyOnly() bool {
+	if a.Error == nil {
+		return false
+	}
+	code := wire.ParseError(a.Error).Code
+	unread := a.status == http.StatusBadRequest || a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed
+	return code == wire.CodeUnsupportedVersion || unread && !a.named && !modernCode(code)
+}
+
+func modernCode(code int) bool {
+	return code == wire.CodeHeaderMismatch || code == wire.CodeMissingCapability || code == wire.CodeUnsupportedVersion
+}
+
+// handshakeID is the id of initialize and server/discover. No Request has it.
+const handshakeID = 0
+
+// discover sends server/discover on the gateway's own behalf, with the headers
+// of the request that made it necessary, if any.
+func (d *modern) discover(ctx context.Context, header http.Header) (a answer, err error) {
+	err = within(ctx, d.opts.InitializeTimeout, "server/discover", func(ctx context.Context) (err error) {
+		r := Request{ID: handshakeID, Method: "server/discover", ClientInfo: d.opts.clientInfo(), Header: header}
+		a, err = d.send(ctx, r, func(wire.Message) {})
+		return err
+	})
+	return a, err
+}
+
+func (d *modern) info(ctx context.Context) (info Info, doubt bool, err error) {
+	a, err := d.discover(ctx, nil)
+	if err != nil {
+		return Info{}, wrongEndpoint(err), err
+	}
+	if a.Error != nil {
+		return Info{}, a.legacyOnly(), &Error{Kind: Incompatible, Status: a.status, Err: wire.ParseError(a.Error)}
+	}
+	o, err := wire.ParseObject(a.Result)
+	if err != nil {
+		return Info{}, false, during("server/discover", broken(a.status, "result: %w", err))
+	}
+	meta, _ := wire.ParseObject(o.Get("_meta")) // whoever says nothing there has no serverInfo
+	return Info{Capabilities: o.Get("capabilities"), ServerInfo: meta.Get(wire.MetaServerInfo),
+		Instructions: o.Get("instructions"), Modern: true}, !supports(a.Result, "supportedVersions"), nil
+}

@@ -1,0 +1,118 @@
+package upstream
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"taskgate/wire"
+)
+
+// Era is the generation of the protocol that an upstream speaks
+// (2026-07-28, basic/versioning#terminology).
+type Era string
+
+// Eras. Auto finds out by server/discover.
+const (
+	Auto   Era = "auto"
+	Legacy Era = "legacy"
+	Modern Era = "modern"
+)
+
+// Options of NewHTTP. A zero limit, time or hook means its default.
+type Options struct {
+	// Name tells the upstream from others in logs and metrics.
+	Name string
+	// URL is the MCP endpoint, http or https.
+	URL string
+	// Era is Auto when empty.
+	Era Era
+	// Header goes out with every request.
+	Header http.Header
+	// Version is the gateway's own, for clientInfo.
+	Version string
+
+	// MaxResponse limits an answer in JSON and MaxEvent one server-sent event,
+	// in bytes after decompression. Default: 16 MiB each.
+	MaxResponse int64
+	MaxEvent    int
+	// MaxSessions limits the legacy sessions that are open at once. Default: 1000.
+	MaxSessions int
+	// SessionIdle is how long a session without calls is kept. Default: 5 min.
+	SessionIdle time.Duration
+	// ConnectTimeout limits the dialling and the TLS handshake, each. Default: 5 s.
+	ConnectTimeout time.Duration
+	// InitializeTimeout limits server/discover and the opening of a session.
+	// Default: 15 s. Calls have no time limit here but their ctx.
+	InitializeTimeout time.Duration
+	// CancelTimeout limits telling the upstream that a call or a session is
+	// over. Default: 2 s.
+	CancelTimeout time.Duration
+	// Concurrency is how many calls are expected at once: so many idle
+	// connections are kept. Default: 256.
+	Concurrency int
+	// TLS is the configuration of https connections. Default: Go's.
+	TLS *tls.Config
+	// AllowLinkLocal permits link-local and cloud metadata addresses.
+	AllowLinkLocal bool
+
+	Log     *zap.Logger           // default: none
+	Metrics prometheus.Registerer // default: none
+	Now     func() time.Time      // default: time.Now
+}
+
+func (o Options) withDefaults() Options {
+	setDefault(&o.Era, Auto)
+	setDefault(&o.Version, "unknown")
+	setDefault(&o.MaxResponse, 16<<20)
+	setDefault(&o.MaxEvent, 16<<20)
+	setDefault(&o.MaxSessions, 1000)
+	setDefault(&o.SessionIdle, 5*time.Minute)
+	setDefault(&o.ConnectTimeout, 5*time.Second)
+	setDefault(&o.InitializeTimeout, 15*time.Second)
+	setDefault(&o.CancelTimeout, 2*time.Second)
+	setDefault(&o.Concurrency, 256)
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (o Options) check() error {
+	if o.Era != Auto && o.Era != Legacy && o.Era != Modern {
+		return fmt.Errorf("era %q: must be auto, legacy or modern", o.Era)
+	}
+	u, err := url.Parse(o.URL)
+	if err != nil {
+		var bad *url.Error
+		if errors.As(err, &bad) { // without the URL, which may hold a password
+			err = bad.Err
+		}
+		return fmt.Errorf("url: %w", err)
+	}
+	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return fmt.Errorf("url: must be http://host… or https://host…")
+	}
+	return nil
+}
+
+// clientInfo is how the gateway introduces itself.
+func (o Options) clientInfo() wire.Raw {
+	return wire.Object{}.With("name", wire.Quote("taskgate")).With("version", wire.Quote(o.Version)).Bytes()
+}
