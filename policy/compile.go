@@ -1,11 +1,19 @@
 package policy
 
-import "fmt"
+import (
+	"fmt"
+
+	"cel.dev/cel-go/cel"
+)
 
 // compile makes a set of files that were read. With errors among the findings
 // there is no set.
 func compile(contents []content) (*Set, Findings) {
-	c := &compiler{}
+	env, err := newEnvironment()
+	if err != nil { // only a mistake in this package
+		return nil, Findings{{Error, "built-in", 0, err.Error()}}
+	}
+	c := &compiler{env: env}
 	for _, in := range contents {
 		f, findings := parseFile(in.name, in.data)
 		c.files, c.findings = append(c.files, f), append(c.findings, findings...)
@@ -25,6 +33,7 @@ func compile(contents []content) (*Set, Findings) {
 }
 
 type compiler struct {
+	env      *cel.Env
 	files    []*file
 	rules    []*rule
 	fallback *rule
@@ -81,13 +90,26 @@ func (c *compiler) rule(f *file, i int) {
 	own := layer{settings: &doc.settings, level: "rule", parent: r.path, file: f}
 	r.layers = append(layers{own}, c.fallback.layers...)
 	c.match(r, doc.Match)
-	if r.name == "" {
-		r.name = r.upstream.text + "/" + r.tool.text
-	}
+	c.name(r)
 	r.decide()
 	c.checkSettings(r)
 	c.checkReach(r)
 	c.rules = append(c.rules, r)
+}
+
+// name gives a rule without a name one that says what it matches. Such names may
+// repeat; those that were chosen may not.
+func (c *compiler) name(r *rule) {
+	if r.name == "" {
+		r.name = r.upstream.text + "/" + r.tool.text
+		return
+	}
+	for _, other := range append(c.rules, c.fallback) {
+		if other.name == r.name {
+			c.find(Error, r.file, r.file.line(r.path, "name"), "%s.name: %q is the name of %s already; choose another", r.path, r.name, other.source())
+			return
+		}
+	}
 }
 
 func (c *compiler) match(r *rule, m *match) {
@@ -97,6 +119,22 @@ func (c *compiler) match(r *rule, m *match) {
 	}
 	r.upstream = c.pattern(r, "upstream", m.Upstream)
 	r.tool = c.pattern(r, "tool", m.Tool)
+	c.when(r, m.When)
+}
+
+func (c *compiler) when(r *rule, text string) {
+	at := r.path + ".match"
+	if text == "" {
+		if line, ok := r.file.lines[at+".when"]; ok {
+			c.find(Error, r.file, line, "%s.when: is empty; write a condition or remove the key", at)
+		}
+		return
+	}
+	var err error
+	if r.when, err = compileWhen(c.env, text); err != nil {
+		c.find(Error, r.file, r.file.line(at, "when"), "%s.when: %v", at, err)
+		r.when = &condition{text: text} // not a rule that always applies
+	}
 }
 
 func (c *compiler) pattern(r *rule, field, text string) pattern {

@@ -25,6 +25,7 @@ type ruleDoc struct {
 type match struct {
 	Upstream string `yaml:"upstream"`
 	Tool     string `yaml:"tool"`
+	When     string `yaml:"when"` // in CEL
 }
 
 // settings are the fields that rules and defaults share; nil: not said here.

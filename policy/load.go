@@ -27,6 +27,11 @@ func Default() *Set {
 // error is a Findings with everything that is wrong, and with the warnings.
 func Load(files []string) (*Set, error) {
 	contents, findings := readAll(files)
+	return finish(contents, findings)
+}
+
+// finish compiles what was read, unless something could not be.
+func finish(contents []content, findings Findings) (*Set, error) {
 	set, more := compile(contents)
 	if findings = append(findings, more...); findings.Failed() {
 		findings.sort()
@@ -44,7 +49,11 @@ type content struct {
 func readAll(files []string) ([]content, Findings) {
 	var out []content
 	var findings Findings
-	for _, name := range expand(files) {
+	names, err := expand(files)
+	if err != nil {
+		findings = append(findings, Finding{Error, "policy", 0, err.Error()})
+	}
+	for _, name := range names {
 		data, err := readFile(name)
 		if err != nil {
 			findings = append(findings, Finding{Error, name, 0, err.Error()})
@@ -56,25 +65,30 @@ func readAll(files []string) ([]content, Findings) {
 }
 
 // expand replaces directories by the policy files in them and sorts by name. A
-// path that cannot be looked at is kept, so that reading it says why.
-func expand(files []string) []string {
-	var out []string
+// path that cannot be looked at is kept, so that reading it says why. A directory
+// without policy files is an error: it is likelier that they are not there yet
+// than that there are to be none.
+func expand(files []string) (names []string, err error) {
 	for _, name := range files {
-		entries, err := os.ReadDir(name)
-		if err != nil {
-			out = append(out, name)
+		entries, readErr := os.ReadDir(name)
+		if readErr != nil {
+			names = append(names, name)
 			continue
 		}
+		before := len(names)
 		for _, e := range entries {
 			if isPolicyName(e.Name()) {
-				out = append(out, filepath.Join(name, e.Name()))
+				names = append(names, filepath.Join(name, e.Name()))
 			}
 		}
+		if len(names) == before {
+			err = errors.Join(err, fmt.Errorf("the directory %s has no .yaml or .yml files", name))
+		}
 	}
-	slices.SortFunc(out, func(a, b string) int {
+	slices.SortFunc(names, func(a, b string) int {
 		return cmp.Or(cmp.Compare(filepath.Base(a), filepath.Base(b)), cmp.Compare(a, b))
 	})
-	return slices.Compact(out)
+	return slices.Compact(names), err
 }
 
 // isPolicyName leaves out hidden files, among them what editors and mounted
@@ -112,4 +126,9 @@ func hashOf(contents []content) string {
 		h.Write(c.data)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:12]
+}
+
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }

@@ -29,6 +29,7 @@ func (p Profile) layer() layer {
 	case Edge:
 		l.settings = &settings{
 			PromoteAfter: ptr(10 * time.Second),
+			Timeout:      ptr(time.Hour),
 			TTL:          ptr(24 * time.Hour),
 			PollInterval: ptr(5 * time.Second),
 			InputTimeout: &InputTimeout{After: 30 * time.Minute, Then: Decline},

@@ -12,6 +12,7 @@ type rule struct {
 	path     string // in file
 	upstream pattern
 	tool     pattern
+	when     *condition // nil: always
 	decision Decision
 	layers   layers
 }
@@ -23,6 +24,8 @@ type Set struct {
 	fallback *rule // what no rule matches
 	warnings Findings
 	hash     string
+	// onEvalError is called once for each rule whose condition fails; may be nil.
+	onEvalError func(EvalError)
 
 	candidates memo
 }
@@ -34,13 +37,35 @@ func (s *Set) Warnings() Findings { return s.warnings }
 func (s *Set) Hash() string { return s.hash }
 
 // Decide says what becomes of a call. The first rule that matches decides; when
-// none does, the defaults.
+// none does, the defaults. It is pure but for counting conditions that fail.
 func (s *Set) Decide(q Query) Decision {
-	return s.candidatesFor(q.Upstream, q.Tool)[0].decision
+	found := s.candidatesFor(q.Upstream, q.Tool)
+	if found[0].when == nil {
+		return found[0].decision
+	}
+	return s.decideByCondition(q, found)
+}
+
+// decideByCondition is apart from Decide because what it needs is allocated.
+func (s *Set) decideByCondition(q Query, found []*rule) Decision {
+	f := &facts{query: q}
+	for _, r := range found {
+		if r.when == nil {
+			return r.decision
+		}
+		yes, err := r.when.holds(f)
+		if err != nil && r.when.count(err) && s.onEvalError != nil {
+			s.onEvalError(r.evalError())
+		}
+		if yes {
+			return r.decision
+		}
+	}
+	return s.fallback.decision
 }
 
 // candidatesFor returns the rules that match by name, in order, up to the first
-// that always applies.
+// without a condition.
 func (s *Set) candidatesFor(upstream, tool string) []*rule {
 	key := memoKey{upstream, tool}
 	if found := s.candidates.get(key); found != nil {
@@ -52,12 +77,44 @@ func (s *Set) candidatesFor(upstream, tool string) []*rule {
 }
 
 func (s *Set) search(upstream, tool string) []*rule {
+	var found []*rule
 	for _, r := range s.rules {
-		if r.upstream.matches(upstream) && r.tool.matches(tool) {
-			return []*rule{r}
+		if !r.upstream.matches(upstream) || !r.tool.matches(tool) {
+			continue
+		}
+		if found = append(found, r); r.when == nil {
+			return found
 		}
 	}
-	return []*rule{s.fallback}
+	return append(found, s.fallback)
+}
+
+// EvalError is a condition that could not be evaluated: its rule then does not
+// match.
+type EvalError struct {
+	Rule   string
+	Source string // file:line
+	Count  int64
+	First  error
+}
+
+// EvalErrors lists the conditions that failed since the set was loaded.
+func (s *Set) EvalErrors() []EvalError {
+	var out []EvalError
+	for _, r := range s.rules {
+		if r.when != nil && r.when.failed.Load() > 0 {
+			out = append(out, r.evalError())
+		}
+	}
+	return out
+}
+
+func (r *rule) evalError() EvalError {
+	e := EvalError{Rule: r.name, Source: r.source(), Count: r.when.failed.Load()}
+	if first := r.when.first.Load(); first != nil {
+		e.First = *first
+	}
+	return e
 }
 
 // Bounds of a memo. The names come from clients.

@@ -63,26 +63,30 @@ func (k *check) find(sev Severity, fields []string, format string, args ...any) 
 func (k *check) durations() {
 	d := k.d
 	if d.PollInterval < time.Millisecond {
-		k.find(Error, []string{"pollInterval"}, "%s would have clients poll without a pause; write 1s", d.PollInterval)
+		k.find(Error, []string{"pollInterval"}, "%s would have clients poll without a pause; write 1s", short(d.PollInterval))
 	}
 	if d.Timeout > 0 && d.PromoteAfter >= d.Timeout && d.Task != Forbidden {
 		k.find(Error, []string{"promoteAfter", "timeout", "task"},
-			"promoteAfter %s is not below timeout %s: the call would end before it becomes a task; raise timeout or lower promoteAfter", d.PromoteAfter, d.Timeout)
+			"promoteAfter %s is not below timeout %s: the call would end before it becomes a task; raise timeout or lower promoteAfter", short(d.PromoteAfter), short(d.Timeout))
 	}
 	if d.Timeout > 0 && d.IdleTimeout >= d.Timeout {
-		k.find(Warning, []string{"idleTimeout", "timeout"}, "idleTimeout %s does nothing beside timeout %s; lower it or leave it out", d.IdleTimeout, d.Timeout)
+		k.find(Warning, []string{"idleTimeout", "timeout"}, "idleTimeout %s does nothing beside timeout %s; lower it or leave it out", short(d.IdleTimeout), short(d.Timeout))
+	}
+	if d.Timeout > 0 && d.InputTimeout.After >= d.Timeout {
+		k.find(Warning, []string{"inputTimeout", "timeout"}, "inputTimeout %s does nothing beside timeout %s, which ends the call first; raise timeout or lower it", short(d.InputTimeout.After), short(d.Timeout))
 	}
 	if d.TTL > 0 && (d.Timeout == 0 || d.TTL < d.Timeout) && d.Task != Forbidden {
 		k.find(Warning, []string{"ttl", "timeout"},
-			"ttl %s is shorter than timeout %s: a result that comes late may be gone before it is fetched; write ttl: %s or more", d.TTL, orNone(d.Timeout), d.Timeout+time.Hour)
+			"ttl %s is shorter than timeout %s: a result that comes late may be gone before it is fetched; write ttl: %s or more", short(d.TTL), orNone(d.Timeout), longer(d.Timeout))
 	}
 }
 
-func orNone(d time.Duration) string {
-	if d == 0 {
-		return "none"
+// longer suggests a ttl for a timeout.
+func longer(timeout time.Duration) string {
+	if timeout == 0 {
+		return "0s, which is unlimited,"
 	}
-	return d.String()
+	return short(timeout + time.Hour)
 }
 
 func (k *check) limits() {
@@ -126,12 +130,23 @@ func (k *check) crash() {
 func (c *compiler) checkReach(r *rule) {
 	for _, before := range c.rules {
 		switch {
-		case before.upstream.text == r.upstream.text && before.tool.text == r.tool.text:
+		case before.sameMatch(r):
 			c.find(Error, r.file, r.file.lines[r.path], "%s: same match as %s, so it never applies; remove one of the two", r.path, before.source())
 			return
-		case before.upstream.covers(r.upstream) && before.tool.covers(r.tool):
+		case before.when == nil && before.upstream.covers(r.upstream) && before.tool.covers(r.tool):
 			c.find(Error, r.file, r.file.lines[r.path], "%s: never applies, since %s matches everything that it matches; move it up or remove it", r.path, before.source())
 			return
 		}
 	}
+}
+
+func (r *rule) sameMatch(other *rule) bool {
+	return r.upstream.text == other.upstream.text && r.tool.text == other.tool.text && r.whenText() == other.whenText()
+}
+
+func (r *rule) whenText() string {
+	if r.when == nil {
+		return ""
+	}
+	return r.when.text
 }

@@ -1,0 +1,235 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Passed is a rule that came before the one that decided.
+type Passed struct {
+	Rule   string
+	Source string // file:line
+	Why    string // why it does not match
+}
+
+// Value is an effective setting.
+type Value struct {
+	Field  string
+	Text   string
+	Origin Origin
+}
+
+// Limit is one of the time limits that a call meets.
+type Limit struct {
+	Name   string
+	After  time.Duration // 0: there is none
+	Effect string        // what happens then
+	Ends   bool          // whether it ends the call, or makes its result unreachable
+}
+
+// Explanation says why a call is decided as it is, and what follows.
+type Explanation struct {
+	Query    Query
+	Declared bool // whether the client declared the tasks extension
+	Passed   []Passed
+	Decision Decision
+	Values   []Value
+	Limits   []Limit // in the order in which a call meets them; none for a call that is refused
+	Wire     []string
+}
+
+// Explain decides q like Decide and says why. declared tells whether the client
+// declares the tasks extension; more are limits from elsewhere, such as the
+// configuration, which the call meets before those of policy.
+func Explain(s *Set, q Query, declared bool, more ...Limit) Explanation {
+	e := Explanation{Query: q, Declared: declared}
+	winner := s.fallback
+	f := &facts{query: q}
+	for _, r := range s.rules {
+		why := r.whyNot(f)
+		if why == "" {
+			winner = r
+			break
+		}
+		e.Passed = append(e.Passed, Passed{r.name, r.source(), why})
+	}
+	e.Decision = winner.decision
+	e.Values = winner.values()
+	if declared || e.Decision.Undeclared != Reject {
+		e.Limits = append(more, limitsOf(e.Decision, declared)...)
+	}
+	e.Wire = wireView(e.Decision, declared)
+	return e
+}
+
+// whyNot says why a rule does not match; "" when it does.
+func (r *rule) whyNot(f *facts) string {
+	switch q := f.query; {
+	case !r.upstream.matches(q.Upstream):
+		return fmt.Sprintf("upstream %q does not match %q", r.upstream.text, q.Upstream)
+	case !r.tool.matches(q.Tool):
+		return fmt.Sprintf("tool %q does not match %q", r.tool.text, q.Tool)
+	case r.when == nil:
+		return ""
+	}
+	yes, err := r.when.holds(f)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("when cannot be evaluated (%v): %s", err, r.when.text)
+	case !yes:
+		return "when is false: " + r.when.text
+	}
+	return ""
+}
+
+// Smallest is the limit that ends a call first; ok is false when nothing does.
+func (e Explanation) Smallest() (smallest Limit, ok bool) {
+	for _, l := range e.Limits {
+		if l.Ends && l.After > 0 && (!ok || l.After < smallest.After) {
+			smallest, ok = l, true
+		}
+	}
+	return smallest, ok
+}
+
+// limitsOf lists the time limits of a decision.
+func limitsOf(d Decision, declared bool) []Limit {
+	task := d.mayPromote(declared)
+	ended := "the upstream call is cancelled and the client gets an error"
+	var out []Limit
+	if task {
+		out = append(out, Limit{Name: "promoteAfter", After: d.PromoteAfter, Effect: "the client gets a task; its HTTP request ends"})
+		ended = "the upstream call is cancelled and the task fails"
+	}
+	out = append(out,
+		Limit{Name: "idleTimeout", After: d.IdleTimeout, Effect: "without a byte or progress for so long, " + ended, Ends: true},
+		Limit{Name: "inputTimeout", After: d.InputTimeout.After, Effect: "a question without an answer: " + d.InputTimeout.Then.effect(), Ends: d.InputTimeout.Then == Fail},
+		Limit{Name: "timeout", After: d.Timeout, Effect: ended, Ends: true},
+	)
+	if task {
+		out = append(out, Limit{Name: "ttl", After: d.TTL, Effect: "counted from creation and extended while the work runs; then the task and its result are gone", Ends: true})
+	}
+	return out
+}
+
+func (i InputExpiry) effect() string {
+	switch i {
+	case Cancel:
+		return "it is answered as if the user had closed the form"
+	case Fail:
+		return "the task fails"
+	}
+	return "it is declined"
+}
+
+// mayPromote tells whether the call can become a task.
+func (d Decision) mayPromote(declared bool) bool { return declared && d.Task != Forbidden }
+
+// wireView says what the client sees.
+func wireView(d Decision, declared bool) []string {
+	switch {
+	case !declared && d.Undeclared == Reject:
+		return []string{
+			"HTTP 400 and JSON-RPC error -32021; nothing reaches the upstream:",
+			`{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}`,
+		}
+	case !d.mayPromote(declared):
+		return []string{
+			"The answer of the tool, whenever it comes. The response is kept open with SSE comments and progress.",
+			"A question of the upstream: an InputRequiredResult.",
+		}
+	}
+	return append(firstAnswer(d), question(d), "Then tasks/get, tasks/update and tasks/cancel with the taskId.")
+}
+
+func firstAnswer(d Decision) []string {
+	handle := fmt.Sprintf(`{"resultType":"task","taskId":"…","status":"working","createdAt":"…","lastUpdatedAt":"…","ttlMs":%s,"pollIntervalMs":%d}`, ttlMs(d.TTL), d.PollInterval.Milliseconds())
+	if d.PromoteAfter == 0 {
+		return []string{"At once a task:", handle}
+	}
+	return []string{"The answer of the tool if it comes within " + short(d.PromoteAfter) + ", else a task:", handle}
+}
+
+func ttlMs(d time.Duration) string {
+	if d == 0 {
+		return "null"
+	}
+	return fmt.Sprint(d.Milliseconds())
+}
+
+func question(d Decision) string {
+	if d.Input == InputMRTR {
+		return "A question of the upstream before there is a task: an InputRequiredResult."
+	}
+	return "A question of the upstream: the task at once, with status input_required."
+}
+
+// values lists what holds for a rule and why.
+func (r *rule) values() []Value {
+	d, origins := r.layers.resolve()
+	out := []Value{
+		{Field: "task", Text: string(d.Task)},
+		{Field: "promoteAfter", Text: short(d.PromoteAfter)},
+		{Field: "timeout", Text: orNone(d.Timeout)},
+		{Field: "idleTimeout", Text: orNone(d.IdleTimeout)},
+		{Field: "ttl", Text: orNone(d.TTL)},
+		{Field: "pollInterval", Text: short(d.PollInterval)},
+		{Field: "input", Text: string(d.Input)},
+		{Field: "inputTimeout", Text: d.InputTimeout.text()},
+		{Field: "onLoss", Text: string(d.OnLoss)},
+		{Field: "maxAttempts", Text: fmt.Sprint(d.MaxAttempts)},
+		{Field: "concurrency", Text: d.Concurrency.text()},
+		{Field: "dedupe", Text: d.Dedupe.text()},
+		{Field: "undeclared", Text: string(d.Undeclared)},
+	}
+	for i := range out {
+		out[i].Origin = origins[out[i].Field]
+	}
+	return out
+}
+
+func (t InputTimeout) text() string {
+	if t.After == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%s, then %s", short(t.After), t.Then)
+}
+
+func (c Concurrency) text() string {
+	if c.Limit == 0 {
+		return "no limit"
+	}
+	return fmt.Sprintf("%d at once per %s, %d waiting", c.Limit, c.Per, c.Queue)
+}
+
+func (d Dedupe) text() string {
+	if d.Within == 0 {
+		return "none"
+	}
+	keys := make([]string, len(d.By))
+	for i, k := range d.By {
+		keys[i] = string(k)
+	}
+	return fmt.Sprintf("same %s within %s", strings.Join(keys, ", "), short(d.Within))
+}
+
+// orNone writes a duration of which zero means that there is none.
+func orNone(d time.Duration) string {
+	if d == 0 {
+		return "none"
+	}
+	return short(d)
+}
+
+// short writes a duration as people do: 2h and not 2h0m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
