@@ -7,15 +7,15 @@ import (
 
 // Error codes of JSON-RPC and of MCP 2026-07-28 (basic/index#error-codes).
 const (
-	CodeParse               = -32700
-	CodeInvalidRequest      = -32600
-	CodeMethodNotFound      = -32601
-	CodeInvalidParams       = -32602
-	CodeInternal            = -32603
-	CodeHeaderMismatch      = -32020
-	CodeMissingCapability   = -32021
-	CodeUnsupportedVersion  = -32022
-	CodeLegacyResourceUnkwn = -32002 // 2025-11-25 and earlier; never sent to a modern client
+	CodeParse              = -32700
+	CodeInvalidRequest     = -32600
+	CodeMethodNotFound     = -32601
+	CodeInvalidParams      = -32602
+	CodeInternal           = -32603
+	CodeHeaderMismatch     = -32020
+	CodeMissingCapability  = -32021
+	CodeUnsupportedVersion = -32022
+	CodeLegacyNotFound     = -32002 // 2025-11-25 and earlier; never sent to a modern client
 )
 
 // Error is a JSON-RPC error object. Data is omitted when nil.
@@ -54,8 +54,8 @@ func (e *Error) WithData(data any) *Error {
 // becomes an internal error that says so.
 func ParseError(raw Raw) *Error {
 	var e Error
-	if err := json.Unmarshal(raw, &e); err != nil {
-		return Errorf(CodeInternal, "malformed error object: %v", err)
+	if err := json.Unmarshal(raw, &e); err != nil || !isObject(raw) {
+		return Errorf(CodeInternal, "malformed error object: %.100s", raw)
 	}
 	return &e
 }

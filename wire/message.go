@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"bytes"
-	"fmt"
-)
+import "bytes"
 
 // Message is one JSON-RPC message, its parts exactly as they came.
 type Message struct {
@@ -29,19 +26,19 @@ func (m Message) IsResponse() bool { return m.Method == "" }
 // message carries the id when it could be read, so that the error can be
 // answered with it.
 func Decode(body []byte) (Message, *Error) {
-	body = bytes.TrimLeft(body, " \t\r\n")
+	body = bytes.TrimLeft(body, whiteSpace)
 	if len(body) == 0 {
 		return Message{}, Errorf(CodeParse, "Parse error: the body is empty; send one JSON-RPC message")
 	}
 	if body[0] == '[' {
 		return Message{}, Errorf(CodeInvalidRequest, "Invalid request: batches are not part of this protocol; send each message as its own POST")
 	}
-	o, err := ParseObject(body)
-	if err == errNotObject {
-		return Message{}, Errorf(CodeInvalidRequest, "Invalid request: a JSON-RPC message is an object")
-	}
-	if err != nil {
+	if err := validate(body); err != nil {
 		return Message{}, Errorf(CodeParse, "Parse error: %v", err)
+	}
+	o, err := splitObject(body)
+	if err != nil {
+		return Message{}, Errorf(CodeInvalidRequest, "Invalid request: a JSON-RPC message is an object")
 	}
 	return fromObject(o)
 }
@@ -50,9 +47,7 @@ var envelopeMembers = []string{"jsonrpc", "id", "method", "params", "result", "e
 
 func fromObject(o Object) (Message, *Error) {
 	m := Message{ID: o.Get("id"), Params: o.Get("params"), Result: o.Get("result"), Error: o.Get("error")}
-	if m.Error != nil && string(m.ID) == "null" { // "I could not read your id"
-		m.ID = nil
-	}
+	m.dropNulls()
 	if err := checkID(m.ID); err != nil {
 		m.ID = nil
 		return m, err
@@ -71,6 +66,26 @@ func fromObject(o Object) (Message, *Error) {
 	return m, m.checkShape()
 }
 
+// dropNulls forgets members that some servers write as null instead of leaving
+// them out. A null id stays only where it is an error: in an error response it
+// means "I could not read your id". A result of null stays when it is all there is.
+func (m *Message) dropNulls() {
+	if isNull(m.Params) {
+		m.Params = nil
+	}
+	if isNull(m.Error) {
+		m.Error = nil
+	}
+	if m.Error != nil && isNull(m.Result) {
+		m.Result = nil
+	}
+	if m.Error != nil && isNull(m.ID) {
+		m.ID = nil
+	}
+}
+
+func isNull(raw Raw) bool { return string(raw) == "null" }
+
 // checkID wants a string or a number (basic/index#requests). An integer is
 // asked for there, but 1.5 does no harm here and stays 1.5.
 func checkID(id Raw) *Error {
@@ -82,14 +97,36 @@ func checkID(id Raw) *Error {
 
 func (m Message) checkShape() *Error {
 	switch {
-	case m.Method == "" && (m.Result == nil) == (m.Error == nil):
+	case m.Method != "" && (m.Result != nil || m.Error != nil), m.Result != nil && m.Error != nil:
+		return Errorf(CodeInvalidRequest, `Invalid request: only one of "method", "result" and "error" may be there`)
+	case m.Method == "" && m.Result == nil && m.Error == nil:
 		return Errorf(CodeInvalidRequest, `Invalid request: neither a request ("method") nor a response ("result" or "error")`)
-	case m.Method == "" && m.ID == nil && m.Result != nil:
+	case m.Result != nil && m.ID == nil:
 		return Errorf(CodeInvalidRequest, `Invalid request: a result needs an "id"`)
-	case m.Method != "" && m.Params != nil && m.Params[0] != '{':
+	case m.Params != nil && !isObject(m.Params):
 		return Errorf(CodeInvalidRequest, `Invalid request: member "params" must be an object`)
 	}
 	return nil
+}
+
+// paramMembers are those members of params that this gateway acts on.
+var paramMembers = []string{"_meta", "name", "arguments", "uri", "taskId", "task", "inputResponses", "requestState"}
+
+// ParamsObject takes the params of a decoded message apart; none are an empty
+// object. It refuses a member that could be taken for one that decides what
+// becomes of the message.
+func (m Message) ParamsObject() (Object, *Error) {
+	if m.Params == nil {
+		return Object{}, nil
+	}
+	o, err := splitObject(m.Params)
+	if err != nil {
+		return nil, Errorf(CodeInvalidRequest, "Invalid request: params: %v", err)
+	}
+	if got, want := o.ImpostorOf(paramMembers...); got != "" {
+		return nil, Errorf(CodeInvalidRequest, "Invalid request: member %q of params could be taken for %q", got, want)
+	}
+	return o, nil
 }
 
 // Bytes writes the message out with the members in the usual order.
@@ -110,7 +147,9 @@ func appendMember(out []byte, name string, value Raw) []byte {
 	if value == nil {
 		return out
 	}
-	out = fmt.Appendf(out, `,"%s":`, name)
+	out = append(out, `,"`...)
+	out = append(out, name...)
+	out = append(out, `":`...)
 	return append(out, value...)
 }
 

@@ -9,16 +9,16 @@ type Meta struct {
 	LogLevel      string // "" when the client wants no log messages
 }
 
-// IsModern tells whether params carry the per-request protocol version that
-// sets a modern request apart from a legacy one, whatever the headers say
-// (basic/versioning#backward-compatibility).
+// IsModern tells whether the params of a decoded message carry the per-request
+// protocol version that sets a modern request apart from a legacy one, whatever
+// the headers say (basic/versioning#backward-compatibility).
 func IsModern(params Raw) bool {
-	p, err := ParseObject(params)
+	p, err := splitObject(params)
 	if err != nil {
 		return false
 	}
-	m, err := ParseObject(p.Get("_meta"))
-	return err == nil && m.Get(MetaVersion) != nil
+	m, _ := p.Object("_meta")
+	return m.Get(MetaVersion) != nil
 }
 
 var metaMembers = []string{MetaVersion, MetaClientInfo, MetaCapabilities, MetaLogLevel, MetaProgressToken}
@@ -26,33 +26,34 @@ var metaMembers = []string{MetaVersion, MetaClientInfo, MetaCapabilities, MetaLo
 // ParseMeta reads params._meta of a modern request. It wants the two members
 // that basic/index#meta requires and names the one that is missing.
 func ParseMeta(params Object) (Meta, *Error) {
-	raw := params.Get("_meta")
-	if raw == nil {
-		return Meta{}, Errorf(CodeInvalidParams, "Invalid params: params._meta is missing; it must carry %q and %q", MetaVersion, MetaCapabilities)
-	}
-	o, err := ParseObject(raw)
-	if err != nil {
-		return Meta{}, Errorf(CodeInvalidParams, "Invalid params: params._meta: %v", err)
+	o, ok := params.Object("_meta")
+	if !ok {
+		return Meta{}, Errorf(CodeInvalidParams, "Invalid params: params._meta is missing or no object; it must carry %q and %q", MetaVersion, MetaCapabilities)
 	}
 	if got, want := o.ImpostorOf(metaMembers...); got != "" {
 		return Meta{}, Errorf(CodeInvalidRequest, "Invalid request: member %q of params._meta could be taken for %q", got, want)
 	}
-	return readMeta(o)
-}
-
-func readMeta(o Object) (Meta, *Error) {
 	m := Meta{ClientInfo: o.Get(MetaClientInfo), ProgressToken: o.Get(MetaProgressToken)}
-	var ok bool
 	if m.Version, ok = String(o.Get(MetaVersion)); !ok {
 		return m, Errorf(CodeInvalidParams, "Invalid params: params._meta[%q] is missing or no string", MetaVersion)
 	}
-	caps, err := ParseObject(o.Get(MetaCapabilities))
-	if err != nil {
-		return m, Errorf(CodeInvalidParams, "Invalid params: params._meta[%q] is missing or no object", MetaCapabilities)
-	}
-	m.Capabilities = Capabilities{caps}
 	m.LogLevel, _ = String(o.Get(MetaLogLevel))
-	return m, nil
+	var err *Error
+	m.Capabilities, err = readCapabilities(o)
+	return m, err
+}
+
+var capabilityMembers = []string{"elicitation", "extensions", "roots", "sampling"}
+
+func readCapabilities(meta Object) (Capabilities, *Error) {
+	o, ok := meta.Object(MetaCapabilities)
+	if !ok {
+		return Capabilities{}, Errorf(CodeInvalidParams, "Invalid params: params._meta[%q] is missing or no object", MetaCapabilities)
+	}
+	if got, want := o.ImpostorOf(capabilityMembers...); got != "" {
+		return Capabilities{}, Errorf(CodeInvalidRequest, "Invalid request: capability %q could be taken for %q", got, want)
+	}
+	return Capabilities{o}, nil
 }
 
 // Capabilities are a ClientCapabilities object: what the sender of one request
@@ -62,7 +63,7 @@ type Capabilities struct{ o Object }
 // ParseCapabilities reads a stored ClientCapabilities object; whatever is no
 // object declares nothing.
 func ParseCapabilities(raw Raw) Capabilities {
-	o, _ := ParseObject(raw)
+	o, _ := splitObject(raw)
 	return Capabilities{o}
 }
 
@@ -72,8 +73,8 @@ func (c Capabilities) Raw() Raw { return c.o.Bytes() }
 // DeclaresTasks tells whether SEP-2663 is among the extensions. The 2025-11-25
 // capability "tasks" does not count.
 func (c Capabilities) DeclaresTasks() bool {
-	ext, err := ParseObject(c.o.Get("extensions"))
-	return err == nil && isObject(ext.Get(TasksExtension))
+	extensions, _ := c.o.Object("extensions")
+	return isObject(extensions.Get(TasksExtension))
 }
 
 // Names of the server-to-client requests, which are also the kinds of input
@@ -85,40 +86,53 @@ const (
 )
 
 // Answers returns nil when whoever declared these capabilities can answer the
-// request, else the capability object that is missing.
+// request, else the capability object that is missing; that is empty for a
+// method that no client answers.
 func (c Capabilities) Answers(method string, params Raw) (missing Raw) {
+	p, _ := splitObject(params)
 	switch method {
 	case MethodElicit:
-		return c.answersElicitation(params)
+		return c.answersElicitation(p)
 	case MethodSampling:
-		return c.needs("sampling")
+		return c.answersSampling(p)
 	case MethodRoots:
-		return c.needs("roots")
+		return c.needs("roots", "")
 	}
 	return Raw(`{}`)
 }
 
-func (c Capabilities) needs(name string) Raw {
-	if isObject(c.o.Get(name)) {
+// answersElicitation: an elicitation capability that names no mode means form.
+func (c Capabilities) answersElicitation(params Object) Raw {
+	mode, ok := String(params.Get("mode"))
+	if !ok {
+		mode = "form"
+	}
+	e, declared := c.o.Object("elicitation")
+	if declared && mode == "form" && e.Get("form") == nil && e.Get("url") == nil {
 		return nil
 	}
-	return Raw(`{"` + name + `":{}}`)
+	return c.needs("elicitation", mode)
 }
 
-// answersElicitation: an elicitation capability that names no mode means form.
-func (c Capabilities) answersElicitation(params Raw) Raw {
-	mode := "form"
-	if p, err := ParseObject(params); err == nil {
-		if m, ok := String(p.Get("mode")); ok {
-			mode = m
-		}
+// answersSampling: a request that brings tools needs more than plain sampling.
+func (c Capabilities) answersSampling(params Object) Raw {
+	if params.Get("tools") != nil || params.Get("toolChoice") != nil {
+		return c.needs("sampling", "tools")
 	}
-	e, err := ParseObject(c.o.Get("elicitation"))
-	implied := err == nil && mode == "form" && e.Get("form") == nil && e.Get("url") == nil
-	if implied || (err == nil && isObject(e.Get(mode))) {
+	return c.needs("sampling", "")
+}
+
+// needs returns nil when the capability, and the part of it unless that is "",
+// is declared, else the object that would declare it.
+func (c Capabilities) needs(name, part string) (missing Raw) {
+	o, ok := c.o.Object(name)
+	switch {
+	case ok && (part == "" || isObject(o.Get(part))):
 		return nil
+	case part == "":
+		return Object{}.With(name, Raw(`{}`)).Bytes()
 	}
-	return Object{}.With("elicitation", Object{}.With(mode, Raw(`{}`)).Bytes()).Bytes()
+	return Object{}.With(name, Object{}.With(part, Raw(`{}`)).Bytes()).Bytes()
 }
 
 func isObject(raw Raw) bool { return len(raw) > 0 && raw[0] == '{' }
@@ -136,16 +150,17 @@ func (c Capabilities) Interactive() Raw {
 	return out.Bytes()
 }
 
-// WithoutTasks is the object less the tasks extension: what is announced to a
-// modern upstream whose tasks this gateway makes itself.
+// WithoutTasks is the object less the tasks extension and the "tasks" of
+// 2025-11-25: what is announced to a modern upstream whose tasks this gateway
+// makes itself.
 func (c Capabilities) WithoutTasks() Raw {
 	o := c.o.Without("tasks")
-	ext, err := ParseObject(o.Get("extensions"))
-	if err != nil {
+	extensions, ok := o.Object("extensions")
+	if !ok {
 		return o.Bytes()
 	}
-	if ext = ext.Without(TasksExtension); len(ext) == 0 {
+	if extensions = extensions.Without(TasksExtension); len(extensions) == 0 {
 		return o.Without("extensions").Bytes()
 	}
-	return o.With("extensions", ext.Bytes()).Bytes()
+	return o.With("extensions", extensions.Bytes()).Bytes()
 }

@@ -1,10 +1,8 @@
 package wire
 
 import (
-	"bytes"
 	"fmt"
-
-	"github.com/go-json-experiment/json/jsontext"
+	"strconv"
 )
 
 // ModernResult turns a legacy server's result of method into one that a client
@@ -13,9 +11,10 @@ import (
 // a legacy server promised nothing), the content of a tool result, and
 // serverInfo, unless that is nil. It drops what the tasks of 2025-11-25 have
 // left behind: execution of listed tools, the related task of a tool result.
-// Every other value keeps its bytes. The error says why result is no object.
+// Every other value keeps its bytes. The result is one of a decoded message; the
+// error says what of it is not of the shape that method has.
 func ModernResult(method string, result, serverInfo Raw) (Raw, error) {
-	o, err := ParseObject(result)
+	o, err := splitObject(result)
 	if err != nil {
 		return nil, fmt.Errorf("result of %s: %w", method, err)
 	}
@@ -61,16 +60,18 @@ func cacheable(method string) bool {
 // orElse returns the object with the member set unless it has a value. Some
 // servers write null for what they have not set; that is no value here.
 func (o Object) orElse(name string, value Raw) Object {
-	if v := o.Get(name); v != nil && string(v) != "null" {
+	if v := o.Get(name); v != nil && !isNull(v) {
 		return o
 	}
 	return o.With(name, value)
 }
 
 func modernMeta(o Object, method string, serverInfo Raw) Object {
-	o = o.withoutNull("_meta")
-	meta, err := ParseObject(o.Get("_meta"))
-	if o.Get("_meta") != nil && err != nil {
+	if isNull(o.Get("_meta")) {
+		o = o.Without("_meta")
+	}
+	meta, ok := o.Object("_meta")
+	if o.Get("_meta") != nil && !ok {
 		return o // not ours to mend
 	}
 	if method == "tools/call" {
@@ -85,24 +86,17 @@ func modernMeta(o Object, method string, serverInfo Raw) Object {
 	return o.With("_meta", meta.Bytes())
 }
 
-func (o Object) withoutNull(name string) Object {
-	if string(o.Get(name)) != "null" {
-		return o
-	}
-	return o.Without(name)
-}
-
 // withoutExecution drops execution from each tool of the array; nil stays nil.
 func withoutExecution(tools Raw) (Raw, error) {
 	if tools == nil {
 		return nil, nil
 	}
-	list, err := ParseArray(tools)
+	list, err := splitArray(tools)
 	if err != nil {
 		return nil, fmt.Errorf("tools: %w", err)
 	}
 	for i, raw := range list {
-		tool, err := ParseObject(raw)
+		tool, err := splitObject(raw)
 		if err != nil {
 			return nil, fmt.Errorf("tools[%d]: %w", i, err)
 		}
@@ -111,27 +105,6 @@ func withoutExecution(tools Raw) (Raw, error) {
 		}
 	}
 	return joinArray(list), nil
-}
-
-// ParseArray takes a JSON array apart one level deep. The elements alias raw.
-func ParseArray(raw Raw) ([]Raw, error) {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
-	if dec.PeekKind() != '[' {
-		return nil, errNotArray
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return nil, err
-	}
-	var list []Raw
-	for dec.PeekKind() != ']' {
-		v, err := dec.ReadValue()
-		if err != nil {
-			return nil, err
-		}
-		end := dec.InputOffset()
-		list = append(list, raw[end-int64(len(v)):end])
-	}
-	return list, nil
 }
 
 func joinArray(list []Raw) Raw {
@@ -149,9 +122,9 @@ func joinArray(list []Raw) Raw {
 // allows: -32002, resource not found, is -32602 there. Message and data, with
 // the uri in it, stay; so does every other error, byte for byte.
 func ModernError(e Raw) Raw {
-	o, err := ParseObject(e)
-	if err != nil || string(o.Get("code")) != fmt.Sprint(CodeLegacyResourceUnkwn) {
+	o, err := splitObject(e)
+	if err != nil || string(o.Get("code")) != strconv.Itoa(CodeLegacyNotFound) {
 		return e
 	}
-	return o.With("code", fmt.Append(nil, CodeInvalidParams)).Bytes()
+	return o.With("code", strconv.AppendInt(nil, CodeInvalidParams, 10)).Bytes()
 }

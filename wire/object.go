@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -29,57 +30,31 @@ var (
 // ParseObject takes raw apart. It refuses what is not exactly one JSON object,
 // duplicate names at any depth and invalid UTF-8. The values alias raw.
 func ParseObject(raw Raw) (Object, error) {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
-	if dec.PeekKind() != '{' {
-		if _, err := dec.ReadValue(); err != nil {
-			return nil, err
-		}
-		return nil, errNotObject
-	}
-	if _, err := dec.ReadToken(); err != nil {
+	if err := validate(raw); err != nil {
 		return nil, err
 	}
-	var o Object
-	for dec.PeekKind() != '}' {
-		m, err := readMember(dec, raw)
-		if err != nil {
-			return nil, err
-		}
-		o = append(o, m)
-	}
-	if _, err := dec.ReadToken(); err != nil {
+	return splitObject(raw)
+}
+
+// ParseArray takes a JSON array apart under the same conditions.
+func ParseArray(raw Raw) ([]Raw, error) {
+	if err := validate(raw); err != nil {
 		return nil, err
 	}
-	if rest := bytes.TrimLeft(raw[dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
-		return nil, fmt.Errorf("%d bytes after the JSON value", len(rest))
-	}
-	return o, nil
+	return splitArray(raw)
 }
 
-// readMember reads the next name and value and points them into raw, because
-// the decoder's own bytes do not live on.
-func readMember(dec *jsontext.Decoder, raw Raw) (Member, error) {
-	n, err := dec.ReadValue()
-	if err != nil {
-		return Member{}, err
+// validate wants exactly one JSON value that all parsers read alike.
+func validate(raw Raw) error {
+	if jsontext.Value(raw).IsValid() {
+		return nil
 	}
-	end := dec.InputOffset()
-	m := Member{name: raw[end-int64(len(n)) : end]}
-	if m.Name, err = unquote(m.name); err != nil {
-		return Member{}, err
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw)) // says why
+	if _, err := dec.ReadValue(); err != nil {
+		return err
 	}
-	v, err := dec.ReadValue()
-	if err != nil {
-		return Member{}, err
-	}
-	end = dec.InputOffset()
-	m.Value = raw[end-int64(len(v)) : end]
-	return m, nil
-}
-
-func unquote(raw Raw) (string, error) {
-	b, err := jsontext.AppendUnquote(nil, raw)
-	return string(b), err
+	rest := bytes.TrimLeft(raw[dec.InputOffset():], whiteSpace)
+	return fmt.Errorf("%d bytes after the JSON value", len(rest))
 }
 
 // Get returns the member's value, or nil when the object has no such member.
@@ -92,9 +67,19 @@ func (o Object) Get(name string) Raw {
 	return nil
 }
 
+// Object takes the member's value apart; ok is false when it is no object.
+func (o Object) Object(name string) (member Object, ok bool) {
+	member, err := splitObject(o.Get(name))
+	return member, err == nil
+}
+
 // With returns the object with the member set: in its old place when it was
-// there, else at the end. The receiver is not changed.
+// there, else at the end. A nil value is written as null. The receiver is not
+// changed.
 func (o Object) With(name string, value Raw) Object {
+	if value == nil {
+		value = Raw("null")
+	}
 	out := make(Object, len(o), len(o)+1)
 	copy(out, o)
 	for i := range out {
@@ -110,20 +95,11 @@ func (o Object) With(name string, value Raw) Object {
 func (o Object) Without(names ...string) Object {
 	out := make(Object, 0, len(o))
 	for _, m := range o {
-		if !contains(names, m.Name) {
+		if !slices.Contains(names, m.Name) {
 			out = append(out, m)
 		}
 	}
 	return out
-}
-
-func contains(names []string, name string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
 }
 
 // Bytes writes the object out.
@@ -158,20 +134,30 @@ func (o Object) ImpostorOf(known ...string) (member, name string) {
 	return "", ""
 }
 
-// Quote writes s as a JSON string.
+// Quote writes s as a JSON string. Invalid UTF-8 in it becomes U+FFFD.
 func Quote(s string) Raw {
-	b, err := jsontext.AppendQuote(nil, s)
-	if err != nil { // only invalid UTF-8; AppendQuote has replaced it
-		return b
-	}
+	b, _ := jsontext.AppendQuote(nil, s) // the error says what is said above
 	return b
 }
 
 // String returns the JSON string in raw; ok is false when raw is not one.
 func String(raw Raw) (s string, ok bool) {
-	if len(raw) == 0 || raw[0] != '"' {
+	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
 	}
-	s, err := unquote(raw)
-	return s, err == nil
+	if text := raw[1 : len(raw)-1]; raw[len(raw)-1] == '"' && isPlain(text) {
+		return string(text), true
+	}
+	b, err := jsontext.AppendUnquote(nil, raw)
+	return string(b), err == nil
+}
+
+// isPlain tells text that is the same within quotes and without.
+func isPlain(text []byte) bool {
+	for _, c := range text {
+		if c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }

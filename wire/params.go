@@ -30,7 +30,7 @@ func ParamHeaders(inputSchema Raw) ([]ParamHeader, error) {
 }
 
 func collectParamHeaders(list *[]ParamHeader, path []string, schema Raw) error {
-	s, err := ParseObject(schema)
+	s, err := splitObject(schema)
 	if err != nil {
 		return nil // true and false are schemas too
 	}
@@ -44,7 +44,7 @@ func collectParamHeaders(list *[]ParamHeader, path []string, schema Raw) error {
 		}
 		*list = append(*list, ParamHeader{Header: h, Path: slices.Clone(path)})
 	}
-	properties, _ := ParseObject(s.Get("properties"))
+	properties, _ := s.Object("properties")
 	for _, p := range properties {
 		if err := collectParamHeaders(list, append(path, p.Name), p.Value); err != nil {
 			return err
@@ -118,13 +118,13 @@ func sameValue(header string, value Raw) bool {
 func (p ParamHeader) argument(arguments Raw) Raw {
 	value := arguments
 	for _, name := range p.Path {
-		o, err := ParseObject(value)
+		o, err := splitObject(value)
 		if err != nil {
 			return nil
 		}
 		value = o.Get(name)
 	}
-	if string(value) == "null" {
+	if isNull(value) {
 		return nil
 	}
 	return value

@@ -104,10 +104,8 @@ func TestCheckParamHeaders(t *testing.T) {
 		{"the last is wrong", `{"region":"eu","deep":{"er":"y"}}`, "Region: eu|Deeper: z", "deep.er"},
 	} {
 		h := http.Header{"Mcp-Name": {"tool"}}
-		for line := range strings.SplitSeq(c.header, "|") {
-			if name, value, ok := strings.Cut(line, ": "); ok {
-				h.Add(HeaderParam+name, value)
-			}
+		for name, values := range headers(c.header) {
+			h[http.CanonicalHeaderKey(HeaderParam+name)] = values
 		}
 		checkMismatch(t, c.name, CheckParamHeaders(h, Raw(paramSchema), Raw(c.arguments)), c.want)
 	}

@@ -1,0 +1,140 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+)
+
+const whiteSpace = " \t\r\n"
+
+var errSplit = errors.New("not valid JSON")
+
+// splitter finds where the parts of valid JSON begin and end, without looking
+// into them. It is for what validate has passed, or what is part of that: on
+// anything else it returns errSplit or nonsense, but stays inside the bytes.
+type splitter struct {
+	raw Raw
+	at  int
+}
+
+// splitObject takes a valid JSON object apart. The values alias raw.
+func splitObject(raw Raw) (Object, error) {
+	s := splitter{raw: raw}
+	if !s.accept('{') {
+		return nil, errNotObject
+	}
+	o := make(Object, 0, 8) // most have fewer
+	for !s.accept('}') {
+		if len(o) > 0 && !s.accept(',') {
+			return nil, errSplit
+		}
+		m := Member{name: s.value()}
+		if !s.accept(':') {
+			return nil, errSplit
+		}
+		m.Value = s.value()
+		var ok bool
+		if m.Name, ok = String(m.name); !ok || len(m.Value) == 0 {
+			return nil, errSplit
+		}
+		o = append(o, m)
+	}
+	return o, nil
+}
+
+// splitArray takes a valid JSON array apart. The elements alias raw.
+func splitArray(raw Raw) ([]Raw, error) {
+	s := splitter{raw: raw}
+	if !s.accept('[') {
+		return nil, errNotArray
+	}
+	list := []Raw{}
+	for !s.accept(']') {
+		if len(list) > 0 && !s.accept(',') {
+			return nil, errSplit
+		}
+		v := s.value()
+		if len(v) == 0 {
+			return nil, errSplit
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+// accept steps over white space, and over c when that comes next.
+func (s *splitter) accept(c byte) bool {
+	s.skipSpace()
+	if s.at < len(s.raw) && s.raw[s.at] == c {
+		s.at++
+		return true
+	}
+	return false
+}
+
+func (s *splitter) skipSpace() {
+	for s.at < len(s.raw) && isSpace(s.raw[s.at]) {
+		s.at++
+	}
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
+
+// value steps over the next value and returns it, empty when there is none.
+func (s *splitter) value() Raw {
+	s.skipSpace()
+	start := s.at
+	if s.at < len(s.raw) {
+		switch s.raw[s.at] {
+		case '"':
+			s.skipString()
+		case '{', '[':
+			s.skipNested()
+		default:
+			s.skipLiteral()
+		}
+	}
+	return s.raw[start:s.at]
+}
+
+func (s *splitter) skipString() {
+	s.at++
+	for {
+		n := bytes.IndexByte(s.raw[s.at:], '"')
+		if n < 0 {
+			s.at = len(s.raw)
+			return
+		}
+		text := s.raw[s.at : s.at+n]
+		s.at += n + 1
+		if backslashes := len(text) - len(bytes.TrimRight(text, `\`)); backslashes%2 == 0 {
+			return
+		}
+	}
+}
+
+func (s *splitter) skipNested() {
+	for depth := 0; s.at < len(s.raw); {
+		switch s.raw[s.at] {
+		case '"':
+			s.skipString()
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+		s.at++
+		if depth == 0 {
+			return
+		}
+	}
+}
+
+// skipLiteral steps over a number, true, false or null.
+func (s *splitter) skipLiteral() {
+	for s.at < len(s.raw) && !isSpace(s.raw[s.at]) && strings.IndexByte(",:]}", s.raw[s.at]) < 0 {
+		s.at++
+	}
+}
