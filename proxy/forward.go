@@ -15,6 +15,7 @@ var errForwardTimeout = errors.New("upstream did not answer in time")
 // forward passes a request through that is none of the gateway's own. It ends
 // with the client's connection or the time for it.
 func (h *Handler) forward(ctx context.Context, x *exchange, out *responder) (wire.Raw, error) {
+	defer out.holdOpen()()
 	ctx, cancel := context.WithTimeoutCause(ctx, h.opts.ForwardTimeout, errForwardTimeout)
 	defer cancel()
 	call, callCtx := h.coord.Begin(ctx, reqcoord.About{

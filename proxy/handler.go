@@ -7,6 +7,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,6 +39,11 @@ type Options struct {
 	// InfoWait how long the first client waits for them.
 	InfoTTL  time.Duration
 	InfoWait time.Duration
+	// MaxStreams is how many listen streams may be open, MaxTaskIDs how many
+	// tasks one may follow. Recheck is how often tasks are read without a hint.
+	MaxStreams int
+	MaxTaskIDs int
+	Recheck    time.Duration
 	// Guard says which browsers and host names get in.
 	Guard Guard
 	// Identify says who calls.
@@ -58,7 +64,8 @@ type Handler struct {
 	coord   *reqcoord.Coordinator
 	methods map[string]method
 	metrics *metrics
-	closing chan struct{} // closed when long streams are to end
+	streams atomic.Int64  // open listen streams
+	closing chan struct{} // closed when they are to end
 }
 
 // method answers one request: with a result, or with an error that answerError
@@ -78,10 +85,12 @@ func New(endpoints []Endpoint, runner *taskrun.Runner, coord *reqcoord.Coordinat
 		"tasks/get":       h.getTask,
 		"tasks/update":    h.updateTask,
 		"tasks/cancel":    h.cancelTask,
+
+		"subscriptions/listen": h.listen,
 	}
 	for _, gone := range []string{ // removed from this revision, or from the extension
 		"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe",
-		"tasks/result", "tasks/list", "subscriptions/listen",
+		"tasks/result", "tasks/list",
 	} {
 		h.methods[gone] = notFound
 	}
@@ -122,10 +131,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case x.msg.IsNotification(): // none is defined on HTTP; some clients send them
 		w.WriteHeader(http.StatusAccepted)
 	default:
-		ctx := req.Context()
-		stop := out.holdOpen(ctx)
-		result, err := h.methodOf(x)(ctx, x, out)
-		stop()
+		result, err := h.methodOf(x)(req.Context(), x, out)
 		h.finish(out, x, result, err)
 	}
 }

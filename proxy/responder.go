@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"mime"
 	"net/http"
 	"strconv"
@@ -23,12 +22,12 @@ type responder struct {
 	keepAlive    time.Duration
 	writeTimeout time.Duration
 
-	start sync.Once
-	queue chan []byte   // what goes out before the answer; nil until started
-	done  chan struct{} // the queue has been written
+	streaming bool // headers of a stream are out; the answer is its last event
 
 	mu     sync.Mutex
-	closed bool // no more notifications
+	queue  chan []byte   // what goes out before the answer; nil until there is any
+	done   chan struct{} // the queue has been written
+	closed bool          // no more notifications
 }
 
 // queueLength bounds what waits for a slow client. A notification that does not
@@ -65,7 +64,7 @@ func (o *responder) notify(method string, params wire.Raw) {
 
 // holdOpen arranges for early headers and keep-alive comments while the client
 // waits. The returned function ends that.
-func (o *responder) holdOpen(ctx context.Context) (stop func()) {
+func (o *responder) holdOpen() (stop func()) {
 	if !o.canStream {
 		return func() {}
 	}
@@ -79,20 +78,24 @@ func (o *responder) push(event []byte) {
 	if o.closed {
 		return
 	}
-	o.start.Do(o.startStream)
+	if o.queue == nil {
+		o.queue, o.done = make(chan []byte, queueLength), make(chan struct{})
+		o.stream()
+		go o.writeQueue()
+	}
 	select {
 	case o.queue <- event:
 	default:
 	}
 }
 
-func (o *responder) startStream() {
+// stream makes the response a stream of events.
+func (o *responder) stream() {
 	h := o.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no") // nginx would hold events back (streamable-http, Receiving Messages)
-	o.queue, o.done = make(chan []byte, queueLength), make(chan struct{})
-	go o.writeQueue()
+	o.streaming = true
 }
 
 // writeQueue writes what is queued, and a comment whenever there was nothing
@@ -107,21 +110,22 @@ func (o *responder) writeQueue() {
 			if !ok {
 				return
 			}
-			o.write(event)
+			_ = o.write(event)
 			quiet.Reset(o.keepAlive)
 		case <-quiet.C:
-			o.write(wire.KeepAlive)
+			_ = o.write(wire.KeepAlive)
 		}
 	}
 }
 
-// write sends bytes within the time for it. An error means that the client is
-// gone, which the request's context tells everybody else.
-func (o *responder) write(b []byte) {
+// write sends bytes within the time for it. After an error the client is gone,
+// which the request's context tells too.
+func (o *responder) write(b []byte) error {
 	_ = o.rc.SetWriteDeadline(time.Now().Add(o.writeTimeout))
-	if _, err := o.w.Write(b); err == nil {
-		_ = o.rc.Flush()
+	if _, err := o.w.Write(b); err != nil {
+		return err
 	}
+	return o.rc.Flush()
 }
 
 // finish writes the answer. It is called once, last.
@@ -137,7 +141,9 @@ func (o *responder) finish(status int, msg wire.Message) {
 	if queue != nil {
 		close(queue)
 		<-o.done
-		o.write(wire.AppendEvent(nil, body))
+	}
+	if o.streaming {
+		_ = o.write(wire.AppendEvent(nil, body))
 		return
 	}
 	h := o.w.Header()

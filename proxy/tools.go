@@ -22,6 +22,7 @@ func (h *Handler) callTool(ctx context.Context, x *exchange, out *responder) (wi
 		Header:   forwardedHeaders(x.header),
 		Decision: h.opts.Decide(policy.Query{Upstream: x.route.Name, Tool: tool}),
 	}
+	defer out.holdOpen()()
 	if state, ok := wire.String(x.params.Get("requestState")); ok && taskrun.OwnsState(state) {
 		responses, _ := wire.ParseObject(x.params.Get("inputResponses"))
 		return outcome(h.runner.Resume(ctx, call, state, responses))

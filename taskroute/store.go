@@ -60,7 +60,7 @@ type Store struct {
 	backend  Backend
 	opts     Options
 	terminal *lru.Cache[string, *Record] // immutable, so it may be served
-	watchers watchers
+	watchers *watchers
 }
 
 // NewStore returns a Store over backend.
@@ -225,12 +225,8 @@ func (s *Store) remember(r *Record) {
 // maxCachedOutcome, in bytes, bounds the cache's memory together with its size.
 const maxCachedOutcome = 32 << 10
 
-// Watch returns a channel that receives after the record may have changed, here
-// or (by the backend's hints) elsewhere. It is a hint: read the record again,
-// and again after a while even without one (contract 10). stop releases it.
-func (s *Store) Watch(id string) (changed <-chan struct{}, stop func()) {
-	return s.watchers.add(id)
-}
+// Watch returns a Watcher of the records. Stop releases it.
+func (s *Store) Watch(ids ...string) *Watcher { return s.watchers.add(ids) }
 
 // Run carries the backend's hints to watchers until ctx ends.
 func (s *Store) Run(ctx context.Context) error {

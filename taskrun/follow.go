@@ -16,8 +16,8 @@ import (
 func (x *run) follow() {
 	x.r.own.Store(x.id, struct{}{})
 	defer x.r.own.Delete(x.id)
-	changed, stop := x.r.store.Watch(x.id)
-	defer stop()
+	watch := x.r.store.Watch(x.id)
+	defer watch.Stop()
 	recheck := time.NewTicker(x.r.opts.Recheck)
 	defer recheck.Stop()
 	expired := timerAt(x.expires, x.r.opts.Now())
@@ -35,7 +35,7 @@ func (x *run) follow() {
 			x.askClient(a)
 		case <-x.progressTurn(&saved):
 			x.saveProgress()
-		case <-changed:
+		case <-watch.Changed():
 		case <-recheck.C:
 		case <-expired.C:
 			x.flight.Cancel(errExpired)

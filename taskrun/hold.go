@@ -74,8 +74,8 @@ func (r *Runner) Resume(ctx context.Context, c Call, state string, responses wir
 // await waits for the next thing to tell the client of a held call. Its run
 // goes on in the background, here or at another replica.
 func (r *Runner) await(ctx context.Context, c *Call, by taskroute.By, id string) (Outcome, error) {
-	changed, stop := r.store.Watch(id)
-	defer stop()
+	watch := r.store.Watch(id)
+	defer watch.Stop()
 	recheck := time.NewTicker(r.opts.Recheck)
 	defer recheck.Stop()
 	promote := time.NewTimer(max(c.Decision.PromoteAfter, time.Millisecond))
@@ -89,7 +89,7 @@ func (r *Runner) await(ctx context.Context, c *Call, by taskroute.By, id string)
 			return out, err
 		}
 		select {
-		case <-changed:
+		case <-watch.Changed():
 		case <-recheck.C:
 		case <-promote.C:
 			rec, err := r.store.Update(ctx, by, id, func(rec *taskroute.Record) error { return rec.Promote(r.opts.Now()) })

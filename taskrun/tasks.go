@@ -15,6 +15,9 @@ func (r *Runner) Get(ctx context.Context, owner taskroute.Owner, id string) (*ta
 	return r.store.Get(ctx, taskroute.By{Owner: owner, Kind: taskroute.Task}, id)
 }
 
+// Watch tells when tasks may have changed; whoever asks reads them by Get.
+func (r *Runner) Watch(ids ...string) *taskroute.Watcher { return r.store.Watch(ids...) }
+
 // Update is tasks/update: it takes the answers that are wanted and ignores the
 // others. It is visible at the next Get.
 func (r *Runner) Update(ctx context.Context, owner taskroute.Owner, id string, responses wire.Object) error {

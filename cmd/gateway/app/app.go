@@ -125,6 +125,7 @@ func (a *App) assemble(set *policy.Set) error {
 		MaxBody: int64(cfg.Limits.MaxBodyBytes), BodyTimeout: cfg.Timeouts.Body, WriteTimeout: cfg.Timeouts.Write,
 		HoldAfter: holdAfter, KeepAlive: cfg.Timeouts.KeepAlive, ForwardTimeout: forwardTimeout,
 		InfoTTL: infoTTL, InfoWait: infoWait,
+		MaxStreams: cfg.Limits.MaxStreams, MaxTaskIDs: maxTaskIDs, Recheck: recheck,
 		Guard:    proxy.Guard{Origins: cfg.AllowedOrigins, Hosts: cfg.AllowedHosts, AnyHost: len(cfg.AllowedHosts) == 0 && !onLoopback(a.listener)},
 		Identify: func(*http.Request) (auth.Principal, error) { return auth.Anonymous, nil },
 		Decide:   set.Decide, Now: time.Now, Log: a.log, Metrics: a.metrics,
@@ -140,6 +141,7 @@ const (
 	recheck        = 5 * time.Second        // of a record, without a hint
 	holdAfter      = 500 * time.Millisecond // until a waiting client sees headers
 	forwardTimeout = 5 * time.Minute        // for everything but tools/call
+	maxTaskIDs     = 1000                   // that one listen stream may follow
 	infoTTL        = 5 * time.Minute
 	infoWait       = 2 * time.Second
 )
