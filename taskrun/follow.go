@@ -25,7 +25,8 @@ func (x *run) follow() {
 	x.r.metrics.running.Inc()
 	defer x.r.metrics.running.Dec()
 
-	saved := time.Now().Add(-x.r.opts.ProgressEvery)
+	var saved time.Time      // when progress was last written
+	var due <-chan time.Time // when newer progress may be; nil while there is none
 	for {
 		select {
 		case end := <-x.ended:
@@ -33,8 +34,15 @@ func (x *run) follow() {
 			return
 		case a := <-x.asked:
 			x.askClient(a)
-		case <-x.progressTurn(&saved):
+		case <-x.progress:
+			if due == nil {
+				due = time.After(x.r.opts.ProgressEvery - time.Since(saved))
+			}
+			continue
+		case <-due:
+			due, saved = nil, time.Now()
 			x.saveProgress()
+			continue
 		case <-watch.Changed():
 		case <-recheck.C:
 		case <-expired.C:
@@ -54,18 +62,6 @@ func timerAt(at, now time.Time) *time.Timer {
 		t.Stop()
 	}
 	return t
-}
-
-// progressTurn is the progress channel when enough time has passed since the
-// last write, else nil; a later wake-up of the loop picks the message up.
-func (x *run) progressTurn(saved *time.Time) <-chan struct{} {
-	if time.Since(*saved) < x.r.opts.ProgressEvery {
-		return nil
-	}
-	if len(x.progress) > 0 {
-		*saved = time.Now()
-	}
-	return x.progress
 }
 
 func (x *run) saveProgress() {
