@@ -24,6 +24,7 @@ func RunPair(t *testing.T, open OpenPair) {
 		{"a change is hinted to the other replica", hinted},
 	} {
 		t.Run(c.sentence, func(t *testing.T) {
+			t.Parallel()
 			a, b := open(t)
 			c.prove(t, a, b)
 		})

@@ -52,7 +52,10 @@ func Run(t *testing.T, open Open) {
 		{"an ended context ends every call", endedContext},
 		{"hints end with the context", hintsEnd},
 	} {
-		t.Run(c.sentence, func(t *testing.T) { c.prove(t, open(t)) })
+		t.Run(c.sentence, func(t *testing.T) {
+			t.Parallel() // some wait for time to pass
+			c.prove(t, open(t))
+		})
 	}
 }
 

@@ -1,0 +1,89 @@
+package boltstore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// lockWait is how long to wait for another process to let go of the file, as it
+// does at a restart. Without a limit bbolt waits for ever.
+const lockWait = time.Second
+
+// The buckets of the file.
+var (
+	bucketMeta   = []byte("meta")   // "schema" -> schema
+	bucketTasks  = []byte("tasks")  // id -> header; id + part number -> part
+	bucketTombs  = []byte("tombs")  // id -> tomb
+	bucketExpiry = []byte("expiry") // time + id -> nothing; of documents and tombs
+	bucketHeld   = []byte("held")   // holder + 0 + id -> nothing; see header.held
+	bucketOpen   = []byte("open")   // owner + 0 + id -> nothing
+	buckets      = [][]byte{bucketMeta, bucketTasks, bucketTombs, bucketExpiry, bucketHeld, bucketOpen}
+)
+
+var (
+	schemaKey = []byte("schema")
+	schema    = []byte("1")
+)
+
+func openFile(path string) (*bbolt.DB, error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{
+		Timeout: lockWait, FreelistType: bbolt.FreelistMapType, NoStatistics: true,
+	})
+	if err != nil {
+		return nil, explain(path, err)
+	}
+	if err := errors.Join(db.Update(prepare), syncDir(dir)); err != nil {
+		return nil, errors.Join(explain(path, err), db.Close())
+	}
+	return db, nil
+}
+
+// prepare makes the buckets of a new file, and refuses a file of another schema.
+func prepare(tx *bbolt.Tx) error {
+	for _, name := range buckets {
+		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+			return err
+		}
+	}
+	meta := tx.Bucket(bucketMeta)
+	switch found := meta.Get(schemaKey); {
+	case found == nil:
+		return meta.Put(schemaKey, schema)
+	case !bytes.Equal(found, schema):
+		return fmt.Errorf("the file has schema %q, this program reads %q", found, schema)
+	}
+	return nil
+}
+
+// explain says what the operator can do about err.
+func explain(path string, err error) error {
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return fmt.Errorf("%s is in use by another process; only one may open it (several replicas need Redis): %w", path, err)
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrChecksum):
+		return fmt.Errorf("%s is not a task store, or is damaged: %w", path, err)
+	case errors.Is(err, os.ErrPermission), errors.Is(err, os.ErrNotExist):
+		return err // a PathError, which names the file
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// syncDir makes a new or renamed file in dir survive a power failure.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
