@@ -170,7 +170,7 @@ func TestRestart(t *testing.T) {
 	if err := second.Heartbeat(t.Context(), "second", time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if ids, _, err := second.Orphans(t.Context(), "", 10); len(ids) != 1 || ids[0] != d.ID || err != nil {
+	if ids, _, err := second.Orphans(t.Context(), "", 10); len(ids) != 1 || ids[0].ID != d.ID || err != nil {
 		t.Fatalf("orphans after the restart: %v, %v", ids, err)
 	}
 }

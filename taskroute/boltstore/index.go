@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"taskgate/taskroute"
 )
 
 // reindex moves the index entries of a document from what old needs to what h
@@ -84,7 +86,7 @@ const maxScan = 10_000
 
 // Orphans implements taskroute.Backend. The cursor is the last index key that
 // was looked at.
-func (s *Store) Orphans(ctx context.Context, cursor string, limit int) (ids []string, next string, err error) {
+func (s *Store) Orphans(ctx context.Context, cursor string, limit int) (orphans []taskroute.Orphan, next string, err error) {
 	err = s.view(ctx, func(tx *bbolt.Tx) error {
 		c := tx.Bucket(bucketHeld).Cursor()
 		k, _ := c.Seek([]byte(cursor))
@@ -92,14 +94,14 @@ func (s *Store) Orphans(ctx context.Context, cursor string, limit int) (ids []st
 			k, _ = c.Next()
 		}
 		now := s.now()
-		for scanned := 0; k != nil && scanned < maxScan && len(ids) < limit; scanned++ {
+		for scanned := 0; k != nil && scanned < maxScan && len(orphans) < limit; scanned++ {
 			holder, id := cutKey(k)
 			if holder != "" && !s.leases.Orphaned(holder, true, now, now) {
 				k, _ = c.Seek([]byte(holder + "\x01")) // past all that it holds
 				continue
 			}
 			if holder != "" || s.waits(tx, id, now) {
-				ids = append(ids, id)
+				orphans = append(orphans, taskroute.Orphan{ID: id, Holder: holder})
 			}
 			next = string(k)
 			k, _ = c.Next()
@@ -109,7 +111,7 @@ func (s *Store) Orphans(ctx context.Context, cursor string, limit int) (ids []st
 		}
 		return nil
 	})
-	return ids, next, err
+	return orphans, next, err
 }
 
 // waits tells whether a document without a holder has waited for a lease.

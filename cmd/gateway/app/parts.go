@@ -11,6 +11,7 @@ import (
 
 	"taskgate/config"
 	"taskgate/taskroute"
+	"taskgate/taskroute/boltstore"
 	"taskgate/taskroute/memstore"
 	"taskgate/upstream"
 )
@@ -20,6 +21,8 @@ func openStore(_ context.Context, cfg config.Config, _ *zap.Logger) (taskroute.B
 	switch cfg.Store.Kind() {
 	case config.StoreMemory:
 		return memstore.New(time.Now), nil
+	case config.StoreEmbedded:
+		return boltstore.Open(string(cfg.Store), time.Now)
 	}
 	return nil, errors.New("not built yet")
 }
