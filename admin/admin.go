@@ -20,12 +20,22 @@ type Handler struct {
 	mux      *http.ServeMux
 	coord    *reqcoord.Coordinator
 	ping     func(context.Context) error
+	policy   func() PolicyStatus
 	draining atomic.Bool
 }
 
-// New returns a Handler. ping asks the store whether it is there.
-func New(coord *reqcoord.Coordinator, ping func(context.Context) error, metrics prometheus.Gatherer) *Handler {
-	h := &Handler{mux: http.NewServeMux(), coord: coord, ping: ping}
+// PolicyStatus is what /readyz says of the policy files.
+type PolicyStatus struct {
+	Hash      string    `json:"hash"`
+	Rules     int       `json:"rules"`
+	ChangedAt time.Time `json:"changedAt"`
+	Error     string    `json:"error,omitempty"` // why the files that are there now do not hold
+}
+
+// New returns a Handler. ping asks the store whether it is there, policy what
+// is loaded.
+func New(coord *reqcoord.Coordinator, ping func(context.Context) error, policy func() PolicyStatus, metrics prometheus.Gatherer) *Handler {
+	h := &Handler{mux: http.NewServeMux(), coord: coord, ping: ping, policy: policy}
 	h.mux.HandleFunc("GET /healthz", h.health)
 	h.mux.HandleFunc("GET /readyz", h.ready)
 	h.mux.HandleFunc("GET /calls", h.calls)
@@ -60,7 +70,7 @@ func (h *Handler) ready(w http.ResponseWriter, r *http.Request) {
 	if err := h.ping(ctx); err != nil {
 		store = "unreachable: " + err.Error()
 	}
-	reply(w, http.StatusOK, map[string]any{"status": "ok", "store": store})
+	reply(w, http.StatusOK, map[string]any{"status": "ok", "store": store, "policy": h.policy()})
 }
 
 type call struct {

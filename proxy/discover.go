@@ -14,13 +14,14 @@ import (
 // route is an endpoint and what is known of its upstream.
 type route struct {
 	Endpoint
-	info *infoCache
+	info  *infoCache
+	tools *toolbox
 }
 
 func newRoute(e Endpoint, o Options) *route {
 	return &route{Endpoint: e, info: &infoCache{
 		endpoint: e, ttl: o.InfoTTL, wait: o.InfoWait, now: o.Now, log: o.Log, first: make(chan struct{}),
-	}}
+	}, tools: newToolbox(o.InfoTTL, o.Now)}
 }
 
 // infoCache keeps what an upstream last said of itself. server/discover is

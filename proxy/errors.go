@@ -83,6 +83,9 @@ func wireError(err error) *wire.Error {
 		return wire.Errorf(wire.CodeInternal, "The task store cannot be reached right now; the task is unharmed, ask again").
 			WithData(map[string]any{"reason": "store_unavailable", "retriable": true})
 	}
+	if errors.Is(err, errForwardTimeout) {
+		return wire.Errorf(wire.CodeInternal, "The upstream did not answer in time").WithData(map[string]any{"reason": "timeout"})
+	}
 	return taskrun.WireError(err)
 }
 

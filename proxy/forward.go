@@ -12,10 +12,22 @@ import (
 
 var errForwardTimeout = errors.New("upstream did not answer in time")
 
-// forward passes a request through that is none of the gateway's own. It ends
-// with the client's connection or the time for it.
+// forward passes a request through that is none of the gateway's own.
 func (h *Handler) forward(ctx context.Context, x *exchange, out *responder) (wire.Raw, error) {
 	defer out.holdOpen()()
+	reply, err := h.send(ctx, x, relay{x.observer(out)})
+	if err != nil {
+		return nil, err
+	}
+	if x.msg.Method == "tools/list" && reply.Error == nil {
+		x.route.tools.learn(reply.Result)
+	}
+	return response(x.msg.Method, reply)
+}
+
+// send sends a request other than tools/call. It ends with the client's
+// connection or the time for it.
+func (h *Handler) send(ctx context.Context, x *exchange, to upstream.Handler) (upstream.Reply, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.opts.ForwardTimeout, errForwardTimeout)
 	defer cancel()
 	call, callCtx := h.coord.Begin(ctx, reqcoord.About{
@@ -24,17 +36,17 @@ func (h *Handler) forward(ctx context.Context, x *exchange, out *responder) (wir
 	defer call.End()
 	defer context.AfterFunc(ctx, func() { call.Cancel(context.Cause(ctx)) })()
 	if err := call.Admit(callCtx); err != nil {
-		return nil, err
+		return upstream.Reply{}, err
 	}
 	reply, err := x.route.Caller.Call(callCtx, upstream.Request{
 		ID: call.ID, Method: x.msg.Method, Params: x.params.Bytes(),
 		ClientInfo: x.meta.ClientInfo, Capabilities: x.meta.Capabilities, LogLevel: x.meta.LogLevel,
 		Principal: x.owner().String(), Header: forwardedHeaders(x.header),
-	}, relay{x.observer(out)})
-	if err != nil {
-		return nil, err
+	}, to)
+	if cause := context.Cause(callCtx); err != nil && cause != nil {
+		err = cause
 	}
-	return response(x.msg.Method, reply)
+	return reply, err
 }
 
 // relay is the upstream.Handler of a forwarded request.

@@ -50,6 +50,8 @@ type Options struct {
 	Identify func(*http.Request) (auth.Principal, error)
 	// Decide is the policy.
 	Decide func(policy.Query) policy.Decision
+	// PolicyHeaders are the request headers that policy may look at.
+	PolicyHeaders []string
 
 	Now     func() time.Time
 	Log     *zap.Logger

@@ -17,17 +17,46 @@ func (h *Handler) callTool(ctx context.Context, x *exchange, out *responder) (wi
 	if !ok {
 		return nil, badRequest(wire.Errorf(wire.CodeInvalidParams, "Invalid params: params.name is missing or no string"))
 	}
+	defer out.holdOpen()()
+	facts := x.route.tools.facts(ctx, tool, func(ctx context.Context) (wire.Raw, error) { return h.listTools(ctx, x) })
+	if rpc := wire.CheckParamHeaders(x.header, facts.schema, x.params.Get("arguments")); rpc != nil {
+		return nil, badRequest(rpc)
+	}
 	call := taskrun.Call{
 		Owner: x.owner(), Upstream: x.route.Name, Tool: tool, Params: x.params.Without("task"), Meta: x.meta,
 		Header:   forwardedHeaders(x.header),
-		Decision: h.opts.Decide(policy.Query{Upstream: x.route.Name, Tool: tool}),
+		Decision: h.opts.Decide(h.query(x, tool, facts)),
 	}
-	defer out.holdOpen()()
 	if state, ok := wire.String(x.params.Get("requestState")); ok && taskrun.OwnsState(state) {
 		responses, _ := wire.ParseObject(x.params.Get("inputResponses"))
 		return outcome(h.runner.Resume(ctx, call, state, responses))
 	}
 	return outcome(h.runner.Call(ctx, call, x.observer(out)))
+}
+
+// listTools asks the upstream what its tools are, as the caller would.
+func (h *Handler) listTools(ctx context.Context, x *exchange) (wire.Raw, error) {
+	list := *x
+	list.msg.Method, list.params = "tools/list", wire.Object{}
+	reply, err := h.send(ctx, &list, relay{func(string, wire.Raw) {}})
+	return reply.Result, err
+}
+
+func (h *Handler) query(x *exchange, tool string, facts toolFacts) policy.Query {
+	q := policy.Query{
+		Upstream: x.route.Name, Tool: tool, Arguments: x.params.Get("arguments"), Annotations: facts.annotations,
+		ClientInfo: x.meta.ClientInfo, Capabilities: x.meta.Capabilities.Raw(),
+		Tenant: x.principal.Tenant, Subject: x.principal.Subject,
+	}
+	for _, name := range h.opts.PolicyHeaders {
+		if v := x.header.Get(name); v != "" {
+			if q.Headers == nil {
+				q.Headers = map[string]string{}
+			}
+			q.Headers[strings.ToLower(name)] = v
+		}
+	}
+	return q
 }
 
 // outcome is the result of a tools/call in each of its three forms.

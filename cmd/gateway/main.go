@@ -14,6 +14,8 @@ var version = "dev"
 
 type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Serve MCP clients in front of one or more MCP servers."`
+	Check   checkCmd   `cmd:"" help:"Check policy files."`
+	Explain explainCmd `cmd:"" help:"Say what policy makes of a call, and why."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

@@ -42,7 +42,22 @@ func (c *serveCmd) Run() error {
 		return err
 	}
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	go reloadOnHangup(ctx, a)
 	return a.Run(ctx)
+}
+
+func reloadOnHangup(ctx context.Context, a *app.App) {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	for {
+		select {
+		case <-hangup:
+			a.ReloadPolicy()
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func (c *serveCmd) overlay(cfg *config.Config) error {

@@ -30,6 +30,7 @@ type App struct {
 	cfg       config.Config
 	log       *zap.Logger
 	metrics   *prometheus.Registry
+	policy    *policy.Reloader
 	backend   taskroute.Backend
 	upstreams map[string]upstream.Caller
 	coord     *reqcoord.Coordinator
@@ -50,8 +51,7 @@ func New(ctx context.Context, cfg config.Config, version string, log *zap.Logger
 			a.release(context.WithoutCancel(ctx))
 		}
 	}()
-	set, err := loadPolicy(cfg.Policy, log)
-	if err != nil {
+	if a.policy, err = newPolicy(cfg.Policy, log); err != nil {
 		return nil, err
 	}
 	if err := a.listen(); err != nil {
@@ -63,21 +63,7 @@ func New(ctx context.Context, cfg config.Config, version string, log *zap.Logger
 	if err := a.dialUpstreams(version); err != nil {
 		return nil, err
 	}
-	return a, a.assemble(set)
-}
-
-func loadPolicy(files []string, log *zap.Logger) (*policy.Set, error) {
-	if len(files) == 0 {
-		return policy.Default(), nil
-	}
-	set, err := policy.Load(files)
-	if err != nil {
-		return nil, err
-	}
-	for _, w := range set.Warnings() {
-		log.Warn("policy: " + w.String())
-	}
-	return set, nil
+	return a, a.assemble()
 }
 
 func (a *App) listen() (err error) {
@@ -104,7 +90,7 @@ func (a *App) dialUpstreams(version string) error {
 	return nil
 }
 
-func (a *App) assemble(set *policy.Set) error {
+func (a *App) assemble() error {
 	cfg := a.cfg
 	store, err := taskroute.NewStore(a.backend, taskroute.Options{Now: time.Now, Tombstone: cfg.Tombstone, CacheSize: terminalCache})
 	if err != nil {
@@ -116,6 +102,7 @@ func (a *App) assemble(set *policy.Set) error {
 		limits[u.Name] = reqcoord.Limits{Concurrency: u.Limits.Concurrency, Queue: u.Limits.Queue, QueueTimeout: u.Limits.QueueTimeout}
 		endpoints = append(endpoints, proxy.Endpoint{Name: u.Name, Path: u.Path, Caller: a.upstreams[u.Name]})
 	}
+	policyMetrics(a.metrics, a.policy)
 	a.coord = reqcoord.New(limits, time.Now)
 	a.runner = taskrun.New(store, a.coord, a.upstreams, taskrun.Options{
 		Now: time.Now, Lease: cfg.Lease, StoreTimeout: cfg.Timeouts.Store, CancelGrace: cancelGrace, Recheck: recheck,
@@ -128,9 +115,9 @@ func (a *App) assemble(set *policy.Set) error {
 		MaxStreams: cfg.Limits.MaxStreams, MaxTaskIDs: maxTaskIDs, Recheck: recheck,
 		Guard:    proxy.Guard{Origins: cfg.AllowedOrigins, Hosts: cfg.AllowedHosts, AnyHost: len(cfg.AllowedHosts) == 0 && !onLoopback(a.listener)},
 		Identify: func(*http.Request) (auth.Principal, error) { return auth.Anonymous, nil },
-		Decide:   set.Decide, Now: time.Now, Log: a.log, Metrics: a.metrics,
+		Decide:   a.policy.Decide, PolicyHeaders: cfg.PolicyHeaders, Now: time.Now, Log: a.log, Metrics: a.metrics,
 	})
-	a.admin = admin.New(a.coord, a.backend.Ping, a.metrics)
+	a.admin = admin.New(a.coord, a.backend.Ping, a.policyStatus, a.metrics)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -20,11 +21,9 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	house, stopHouse := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopHouse()
-	houseDone := make(chan struct{})
-	go func() {
-		defer close(houseDone)
-		_ = a.runner.Run(house) // ends with house
-	}()
+	var housekeeping sync.WaitGroup // its loops end with house
+	housekeeping.Go(func() { _ = a.runner.Run(house) })
+	housekeeping.Go(func() { _ = a.policy.Run(house) })
 	failed := make(chan error, 2)
 	front := a.serve(a.listener, a.proxy, failed)
 	back := a.serve(a.adminListener, a.admin, failed)
@@ -38,7 +37,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	err = errors.Join(err, a.drain(front))
 	stopHouse()
-	<-houseDone
+	housekeeping.Wait()
 	if back != nil {
 		_ = back.Close() // nobody waits for an admin page
 	}

@@ -1,0 +1,100 @@
+package proxy
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"taskgate/wire"
+)
+
+// toolbox is what an upstream has listed of its tools: what policy may look at,
+// and which arguments are repeated in headers. It learns from every tools/list
+// that passes, and asks by itself about a tool it does not know.
+type toolbox struct {
+	retry time.Duration // least time between two questions of its own
+	now   func() time.Time
+
+	mu    sync.Mutex
+	tools map[string]toolFacts
+	asked time.Time
+}
+
+// toolFacts are nil where the tool, or that of it, is not known.
+type toolFacts struct {
+	annotations wire.Raw
+	schema      wire.Raw // only when it names headers (x-mcp-header)
+}
+
+func newToolbox(retry time.Duration, now func() time.Time) *toolbox {
+	return &toolbox{retry: retry, now: now, tools: map[string]toolFacts{}}
+}
+
+// facts of a tool. list asks the upstream; a failure means that nothing is known.
+func (t *toolbox) facts(ctx context.Context, tool string, list func(context.Context) (wire.Raw, error)) toolFacts {
+	if f, ok := t.known(tool); ok {
+		return f
+	}
+	if result, err := list(ctx); err == nil {
+		t.learn(result)
+	}
+	f, _ := t.known(tool)
+	return f
+}
+
+// known tells what is known of a tool; ok is true also when it is not the time
+// to ask again.
+func (t *toolbox) known(tool string) (f toolFacts, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if f, ok = t.tools[tool]; ok {
+		return f, true
+	}
+	if t.now().Sub(t.asked) < t.retry {
+		return f, true
+	}
+	t.asked = t.now()
+	return f, false
+}
+
+// learn takes a tools/list result in. Pages add to each other; what is listed
+// again is replaced.
+func (t *toolbox) learn(result wire.Raw) {
+	o, err := wire.ParseObject(result)
+	if err != nil {
+		return
+	}
+	list, err := wire.ParseArray(o.Get("tools"))
+	if err != nil {
+		return
+	}
+	tools := map[string]toolFacts{}
+	for _, raw := range list {
+		tool, err := wire.ParseObject(raw)
+		if err != nil {
+			continue
+		}
+		name, _ := wire.String(tool.Get("name"))
+		tools[name] = toolFacts{annotations: clone(tool.Get("annotations")), schema: schemaWithHeaders(tool.Get("inputSchema"))}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.tools) > maxTools {
+		t.tools = map[string]toolFacts{}
+	}
+	maps.Copy(t.tools, tools)
+}
+
+// maxTools bounds what an upstream that renames its tools can fill.
+const maxTools = 10_000
+
+func schemaWithHeaders(schema wire.Raw) wire.Raw {
+	if headers, err := wire.ParamHeaders(schema); err != nil || len(headers) == 0 {
+		return nil
+	}
+	return clone(schema)
+}
+
+// clone lets go of the large answer that raw is part of.
+func clone(raw wire.Raw) wire.Raw { return append(wire.Raw(nil), raw...) }
