@@ -9,7 +9,9 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,18 +29,15 @@ type Coordinator struct {
 	mu     sync.Mutex
 	lastID uint64
 	calls  map[uint64]*Call
-	idle   chan struct{} // closed when calls becomes empty; nil when nobody waits
-	gates  map[string]*gate
+	idle   chan struct{}     // closed when calls becomes empty; nil when nobody waits
+	limits map[string]Limits // by upstream
+	gates  map[string]*gate  // those in use, by key
 }
 
 // New returns an empty table. limits are by upstream name; an upstream that is
 // not in it has none.
 func New(limits map[string]Limits, now func() time.Time) *Coordinator {
-	c := &Coordinator{now: now, calls: map[uint64]*Call{}, gates: map[string]*gate{}}
-	for name, l := range limits {
-		c.gates[name] = newGate(name, l)
-	}
-	return c
+	return &Coordinator{now: now, calls: map[uint64]*Call{}, limits: limits, gates: map[string]*gate{}}
 }
 
 // About says what a call is; it is shown in snapshots.
@@ -57,7 +56,8 @@ type Call struct {
 
 	coord  *Coordinator
 	cancel context.CancelCauseFunc
-	turn   func() // gives the turn back; nil while there is none
+	turns  []func() // each gives a turn back
+	place  atomic.Pointer[func() int]
 }
 
 // Begin enters a call. The returned context is the call's own: it keeps the
@@ -82,16 +82,82 @@ func (c *Call) NextID() uint64 {
 	return c.coord.lastID
 }
 
-// Admit waits for the call's turn at its upstream. Errors: *OverloadError, or
-// the cause of ctx.
-func (c *Call) Admit(ctx context.Context) error {
-	g := c.coord.gates[c.Upstream]
-	if g == nil {
-		return nil
+// Share is a further limit that a call is under, together with all others that
+// name the same key.
+type Share struct {
+	Key    string
+	Limits Limits
+}
+
+// Admit waits for the call's turn: under each share, then at its upstream, so
+// that nobody keeps an upstream busy by waiting. Errors: *OverloadError, or the
+// cause of ctx.
+func (c *Call) Admit(ctx context.Context, shares ...Share) error {
+	upstream := Share{Key: "upstream " + strconv.Quote(c.Upstream), Limits: c.coord.limits[c.Upstream]}
+	for _, s := range append(shares, upstream) {
+		if s.Limits.Concurrency == 0 {
+			continue
+		}
+		if err := c.admitTo(ctx, s); err != nil {
+			return err
+		}
 	}
-	turn, err := g.acquire(ctx, c.Principal)
-	c.turn = turn
-	return err
+	return nil
+}
+
+func (c *Call) admitTo(ctx context.Context, s Share) error {
+	g := c.coord.enterGate(s)
+	w, err := g.enter(c.Principal)
+	if err != nil {
+		c.coord.leaveGate(g)
+		return err
+	}
+	place := func() int { return g.ahead(w) }
+	c.place.Store(&place)
+	err = g.wait(ctx, w)
+	c.place.Store(nil)
+	if err != nil {
+		c.coord.leaveGate(g)
+		return err
+	}
+	c.turns = append(c.turns, func() {
+		g.release()
+		c.coord.leaveGate(g)
+	})
+	return nil
+}
+
+// Ahead is about how many calls get their turn before this one, and whether it
+// still waits for one.
+func (c *Call) Ahead() (n int, waits bool) {
+	place := c.place.Load()
+	if place == nil {
+		return 0, false
+	}
+	n = (*place)()
+	return n, n > 0
+}
+
+// enterGate makes the gate when it is not in use yet. A changed limit holds from
+// when it is next out of use.
+func (c *Coordinator) enterGate(s Share) *gate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := c.gates[s.Key]
+	if g == nil {
+		g = newGate(s)
+		c.gates[s.Key] = g
+	}
+	g.users++
+	return g
+}
+
+func (c *Coordinator) leaveGate(g *gate) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if g.users--; g.users == 0 {
+		delete(c.gates, g.Key)
+	}
 }
 
 // Cancel ends the call's context with cause.
@@ -101,8 +167,8 @@ func (c *Call) Cancel(cause error) { c.cancel(cause) }
 // called once, by who called Admit, after the upstream is done with the call.
 func (c *Call) End() {
 	c.cancel(context.Canceled)
-	if c.turn != nil {
-		c.turn()
+	for _, giveBack := range c.turns {
+		giveBack()
 	}
 	c.coord.mu.Lock()
 	defer c.coord.mu.Unlock()
@@ -139,12 +205,15 @@ func (c *Coordinator) Len() int {
 	return len(c.calls)
 }
 
-// Waiting is how many calls wait for a turn at the upstream.
-func (c *Coordinator) Waiting(upstream string) int {
-	if g := c.gates[upstream]; g != nil {
-		return g.len()
+// Waiting is how many calls wait for a turn, anywhere.
+func (c *Coordinator) Waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, g := range c.gates {
+		n += g.len()
 	}
-	return 0
+	return n
 }
 
 // CancelAll cancels every call in flight with cause.

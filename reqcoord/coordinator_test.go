@@ -72,7 +72,7 @@ func TestTurnsGoRoundThePrincipals(t *testing.T) {
 			}()
 			synctest.Wait() // one after the other into the queue
 		}
-		if got := c.Waiting("u"); got != 4 {
+		if got := c.Waiting(); got != 4 {
 			t.Errorf("%d wait, want 4", got)
 		}
 		first.End()
@@ -132,10 +132,48 @@ func TestGivingUpInTheQueueLosesNoTurn(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	g := c.gates["u"]
-	if g.running != 0 || g.waiting != 0 || len(g.queues) != 0 || len(g.order) != 0 {
-		t.Errorf("after all have ended: %d running, %d waiting, %d queues, %d in order", g.running, g.waiting, len(g.queues), len(g.order))
+	if len(c.gates) != 0 || c.Len() != 0 {
+		t.Errorf("after all have ended: %d calls, %d gates", c.Len(), len(c.gates))
 	}
+	again, ctx := begin(c, "again")
+	defer again.End()
+	if err := again.Admit(ctx); err != nil {
+		t.Errorf("the gate is blocked: %v", err)
+	}
+}
+
+func TestSharesComeBeforeTheUpstream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(map[string]Limits{"u": {Concurrency: 2, Queue: 10}}, time.Now)
+		rule := Share{Key: "rule", Limits: Limits{Concurrency: 1, Queue: 10}}
+		first, ctx := begin(c, "p")
+		if err := first.Admit(ctx, rule); err != nil {
+			t.Fatal(err)
+		}
+		second, secondCtx := begin(c, "p")
+		admitted := make(chan error, 1)
+		go func() { admitted <- second.Admit(secondCtx, rule) }()
+		synctest.Wait()
+		if n, waits := second.Ahead(); n != 1 || !waits {
+			t.Errorf("Ahead is %d, %v, want 1, true", n, waits)
+		}
+		other, ctx := begin(c, "p")
+		if err := other.Admit(ctx); err != nil {
+			t.Errorf("who waits for a share keeps the upstream busy: %v", err)
+		}
+		first.End()
+		if err := <-admitted; err != nil {
+			t.Fatal(err)
+		}
+		if _, waits := second.Ahead(); waits {
+			t.Error("an admitted call still waits")
+		}
+		second.End()
+		other.End()
+		if len(c.gates) != 0 {
+			t.Errorf("%d gates are left", len(c.gates))
+		}
+	})
 }
 
 func TestWaitAndCancelAll(t *testing.T) {

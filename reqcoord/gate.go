@@ -3,85 +3,84 @@ package reqcoord
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
 
-// OverloadError: an upstream has no turn to give. The request was not sent.
+// OverloadError: there is no turn to give. The request was not sent.
 type OverloadError struct {
-	Upstream string
-	Limits   Limits
-	Waited   time.Duration // 0: the queue was full at once
+	Share
+	Waited time.Duration // 0: the queue was full at once
 }
 
 func (e *OverloadError) Error() string {
+	l := e.Limits
 	if e.Waited > 0 {
-		return fmt.Sprintf("upstream %q is busy: no turn within %s (limit: %d calls at once)", e.Upstream, e.Waited, e.Limits.Concurrency)
+		return fmt.Sprintf("%s is busy: no turn within %s (limit: %d calls at once)", e.Key, e.Waited, l.Concurrency)
 	}
-	return fmt.Sprintf("upstream %q is busy: %d calls run and %d wait, which are the limits", e.Upstream, e.Limits.Concurrency, e.Limits.Queue)
+	return fmt.Sprintf("%s is busy: %d calls run and %d wait, which are the limits", e.Key, l.Concurrency, l.Queue)
 }
 
-// gate gives turns at one upstream. Those who wait are served principal by
-// principal, so that one with many calls does not hold up the others; within a
-// principal first come, first served.
+// gate gives turns. Those who wait are served principal by principal, so that
+// one with many calls does not hold up the others; within a principal first
+// come, first served.
 type gate struct {
-	upstream string
-	limits   Limits
+	Share
+	users int // under Coordinator.mu
 
 	mu      sync.Mutex
 	running int
 	waiting int
-	queues  map[string][]chan struct{} // by principal; never an empty one
-	order   []string                   // principals with a queue, next one first
+	queues  map[string][]*waiter // by principal; never an empty one
+	order   []string             // principals with a queue, next one first
 }
 
-func newGate(upstream string, l Limits) *gate {
-	return &gate{upstream: upstream, limits: l, queues: map[string][]chan struct{}{}}
+// waiter is a place in the queue.
+type waiter struct {
+	principal string
+	turn      chan struct{} // closed when it is the waiter's turn
 }
 
-func (g *gate) acquire(ctx context.Context, principal string) (release func(), err error) {
-	ready, err := g.enter(principal)
-	if err != nil {
-		return nil, err
-	}
-	if ready == nil {
-		return g.release, nil
-	}
-	if g.limits.QueueTimeout > 0 {
-		late := &OverloadError{Upstream: g.upstream, Limits: g.limits, Waited: g.limits.QueueTimeout}
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, g.limits.QueueTimeout, late)
-		defer cancel()
-	}
-	select {
-	case <-ready:
-		return g.release, nil
-	case <-ctx.Done():
-		if !g.leave(principal, ready) { // the turn came at the same moment
-			g.release()
-		}
-		return nil, context.Cause(ctx)
-	}
-}
+func newGate(s Share) *gate { return &gate{Share: s, queues: map[string][]*waiter{}} }
 
-// enter takes a turn (nil, nil), or a place in the queue.
-func (g *gate) enter(principal string) (chan struct{}, error) {
+// enter takes a turn, or a place in the queue.
+func (g *gate) enter(principal string) (*waiter, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.limits.Concurrency == 0 || g.running < g.limits.Concurrency {
+	w := &waiter{principal: principal, turn: make(chan struct{})}
+	if g.running < g.Limits.Concurrency {
 		g.running++
-		return nil, nil
+		close(w.turn)
+		return w, nil
 	}
-	if g.waiting >= g.limits.Queue {
-		return nil, &OverloadError{Upstream: g.upstream, Limits: g.limits}
+	if g.waiting >= g.Limits.Queue {
+		return nil, &OverloadError{Share: g.Share}
 	}
 	g.waiting++
 	if len(g.queues[principal]) == 0 {
 		g.order = append(g.order, principal)
 	}
-	ready := make(chan struct{})
-	g.queues[principal] = append(g.queues[principal], ready)
-	return ready, nil
+	g.queues[principal] = append(g.queues[principal], w)
+	return w, nil
+}
+
+// wait returns when it is w's turn.
+func (g *gate) wait(ctx context.Context, w *waiter) error {
+	if limit := g.Limits.QueueTimeout; limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, &OverloadError{Share: g.Share, Waited: limit})
+		defer cancel()
+	}
+	select {
+	case <-w.turn:
+		return nil
+	case <-ctx.Done():
+		if !g.leave(w) { // the turn came at the same moment
+			g.release()
+		}
+		return context.Cause(ctx)
+	}
 }
 
 // release hands the turn to the next in line, or frees it.
@@ -95,7 +94,7 @@ func (g *gate) release() {
 	principal := g.order[0]
 	g.order = g.order[1:]
 	queue := g.queues[principal]
-	close(queue[0])
+	close(queue[0].turn)
 	g.waiting--
 	if g.setQueue(principal, queue[1:]); len(queue) > 1 {
 		g.order = append(g.order, principal)
@@ -103,25 +102,22 @@ func (g *gate) release() {
 }
 
 // leave gives the place in the queue up; false when the turn has come already.
-func (g *gate) leave(principal string, ready chan struct{}) bool {
+func (g *gate) leave(w *waiter) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	queue := g.queues[principal]
-	for i, r := range queue {
-		if r != ready {
-			continue
-		}
-		g.waiting--
-		g.setQueue(principal, append(queue[:i:i], queue[i+1:]...))
-		if len(queue) == 1 {
-			g.dropFromOrder(principal)
-		}
-		return true
+	queue := g.queues[w.principal]
+	i := slices.Index(queue, w)
+	if i < 0 {
+		return false
 	}
-	return false
+	g.waiting--
+	if g.setQueue(w.principal, append(queue[:i:i], queue[i+1:]...)); len(queue) == 1 {
+		g.order = slices.DeleteFunc(g.order, func(p string) bool { return p == w.principal })
+	}
+	return true
 }
 
-func (g *gate) setQueue(principal string, queue []chan struct{}) {
+func (g *gate) setQueue(principal string, queue []*waiter) {
 	if len(queue) == 0 {
 		delete(g.queues, principal)
 		return
@@ -129,13 +125,20 @@ func (g *gate) setQueue(principal string, queue []chan struct{}) {
 	g.queues[principal] = queue
 }
 
-func (g *gate) dropFromOrder(principal string) {
-	for i, p := range g.order {
-		if p == principal {
-			g.order = append(g.order[:i:i], g.order[i+1:]...)
-			return
-		}
+// ahead is about how many turns go to others before w gets one, counting its
+// own as one; 0 when it has come.
+func (g *gate) ahead(w *waiter) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	own := slices.Index(g.queues[w.principal], w)
+	if own < 0 {
+		return 0
 	}
+	n := 0
+	for _, queue := range g.queues {
+		n += min(len(queue), own+1)
+	}
+	return n
 }
 
 func (g *gate) len() int {
