@@ -31,13 +31,13 @@ type Coordinator struct {
 	calls  map[uint64]*Call
 	idle   chan struct{}     // closed when calls becomes empty; nil when nobody waits
 	limits map[string]Limits // by upstream
-	gates  map[string]*gate  // those in use, by key
+	gates  map[gateID]*gate  // those in use
 }
 
 // New returns an empty table. limits are by upstream name; an upstream that is
 // not in it has none.
 func New(limits map[string]Limits, now func() time.Time) *Coordinator {
-	return &Coordinator{now: now, calls: map[uint64]*Call{}, limits: limits, gates: map[string]*gate{}}
+	return &Coordinator{now: now, calls: map[uint64]*Call{}, limits: limits, gates: map[gateID]*gate{}}
 }
 
 // About says what a call is; it is shown in snapshots.
@@ -85,9 +85,14 @@ func (c *Call) NextID() uint64 {
 // Share is a further limit that a call is under, together with all others that
 // name the same key.
 type Share struct {
-	Key    string
+	Key    string // named in errors
+	Who    string // a part of the key that is not, "" when all share the limit
 	Limits Limits
 }
+
+func (s Share) id() gateID { return gateID{s.Key, s.Who} }
+
+type gateID struct{ key, who string }
 
 // Admit waits for the call's turn: under each share, then at its upstream, so
 // that nobody keeps an upstream busy by waiting. Errors: *OverloadError, or the
@@ -143,10 +148,10 @@ func (c *Call) Ahead() (n int, waits bool) {
 func (c *Coordinator) enterGate(s Share) *gate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	g := c.gates[s.Key]
+	g := c.gates[s.id()]
 	if g == nil {
 		g = newGate(s)
-		c.gates[s.Key] = g
+		c.gates[s.id()] = g
 	}
 	g.users++
 	return g
@@ -156,7 +161,7 @@ func (c *Coordinator) leaveGate(g *gate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if g.users--; g.users == 0 {
-		delete(c.gates, g.Key)
+		delete(c.gates, g.id())
 	}
 }
 

@@ -125,11 +125,10 @@ func askOn(rec *taskroute.Record, a *ask, now time.Time) (string, error) {
 	return keys[0], nil
 }
 
-// waitFor notes who waits for the answer. Waiting for people costs the
-// upstream none of its time.
+// waitFor notes who waits for the answer.
 func (x *run) waitFor(key string, a *ask) {
 	x.pending[key] = a
-	x.budget.stop()
+	x.pauseClocks()
 }
 
 // create stores a new record within the owner's limit.

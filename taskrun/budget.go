@@ -5,24 +5,26 @@ import (
 	"time"
 )
 
-// budget is the time an upstream may take, less the time it waits for people.
+// budget is the time an upstream may take, less the time it waits for people:
+// for the whole call, or between two signs of life.
 type budget struct {
-	over func() // called once when the time is up
+	limit time.Duration // 0: none
+	over  func()        // called once when the time is up
 
 	mu      sync.Mutex
-	left    time.Duration // 0: no limit
-	timer   *time.Timer   // nil while stopped
+	left    time.Duration
+	timer   *time.Timer // nil while stopped
 	started time.Time
 }
 
 func newBudget(limit time.Duration, over func()) *budget {
-	return &budget{left: limit, over: over}
+	return &budget{limit: limit, left: limit, over: over}
 }
 
 func (b *budget) start() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.left > 0 && b.timer == nil {
+	if b.limit > 0 && b.timer == nil {
 		b.started, b.timer = time.Now(), time.AfterFunc(b.left, b.over)
 	}
 }
@@ -33,5 +35,18 @@ func (b *budget) stop() {
 	if b.timer != nil {
 		b.timer.Stop()
 		b.timer, b.left = nil, max(b.left-time.Since(b.started), time.Millisecond)
+	}
+}
+
+// refill gives the whole time again: there was a sign of life.
+func (b *budget) refill() {
+	if b.limit == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left, b.started = b.limit, time.Now()
+	if b.timer != nil {
+		b.timer.Reset(b.limit)
 	}
 }

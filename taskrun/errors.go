@@ -44,6 +44,8 @@ func WireError(err error) *wire.Error {
 		return wire.MissingCapability(wire.TasksRequired)
 	case errors.Is(err, errTimeout):
 		return internal("The upstream did not answer within the time that policy gives this tool; whether the tool has run is unknown", reason{Reason: "timeout"})
+	case errors.Is(err, errIdle):
+		return internal("The upstream gave no sign of life for as long as policy lets this tool be silent; whether the tool has run is unknown", reason{Reason: "idle_timeout"})
 	case errors.Is(err, errShutdown):
 		return internal("The gateway shut down while the tool ran; whether it has run to its end is unknown", reason{Reason: "outcome_unknown"})
 	case errors.Is(err, errHolderLost):

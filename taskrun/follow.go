@@ -45,6 +45,9 @@ func (x *run) follow() {
 			continue
 		case <-watch.Changed():
 		case <-recheck.C:
+			if _, waits := x.flight.Ahead(); waits {
+				x.saveProgress()
+			}
 		case <-expired.C:
 			x.flight.Cancel(errExpired)
 			return
@@ -64,9 +67,11 @@ func timerAt(at, now time.Time) *time.Timer {
 	return t
 }
 
+// saveProgress shows how far the call is. A write that fails is not missed: the
+// next one says more.
 func (x *run) saveProgress() {
-	text := x.message.Load()
-	x.update(func(rec *taskroute.Record) error { return rec.Progress(*text, x.r.opts.Now()) })
+	text := x.statusMessage()
+	_, _ = x.update(func(rec *taskroute.Record) error { return rec.Progress(text, x.r.opts.Now()) })
 }
 
 // askClient puts a further question into the record.
@@ -128,7 +133,7 @@ func (x *run) deliver(rec *taskroute.Record) {
 		}
 	}
 	if len(x.pending) == 0 {
-		x.budget.start()
+		x.startClocks()
 	}
 }
 

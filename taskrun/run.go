@@ -2,6 +2,7 @@ package taskrun
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +21,8 @@ type run struct {
 	r       *Runner
 	call    Call
 	flight  *reqcoord.Call
-	budget  *budget
+	whole   *budget                  // for the call
+	idle    *budget                  // between two signs of life
 	observe atomic.Pointer[Observer] // nil once nobody waits
 
 	ended    chan ended // the connector is done; capacity 1, sent once
@@ -60,8 +62,9 @@ func (r *Runner) newRun(ctx context.Context, c Call, observe Observer) (*run, co
 	})
 	x := &run{
 		r: r, call: c, flight: flight,
-		budget: newBudget(c.Decision.Timeout, func() { flight.Cancel(errTimeout) }),
-		ended:  make(chan ended, 1), asked: make(chan *ask), progress: make(chan struct{}, 1),
+		whole: newBudget(c.Decision.Timeout, func() { flight.Cancel(errTimeout) }),
+		idle:  newBudget(c.Decision.IdleTimeout, func() { flight.Cancel(errIdle) }),
+		ended: make(chan ended, 1), asked: make(chan *ask), progress: make(chan struct{}, 1),
 		pending: map[string]*ask{},
 	}
 	if observe != nil {
@@ -76,16 +79,16 @@ func (x *run) dispatch(ctx context.Context, params wire.Raw) {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
-	x.budget.stop()
+	x.pauseClocks()
 	x.flight.End()
 	x.ended <- ended{reply, err}
 }
 
 func (x *run) send(ctx context.Context, params wire.Raw) (upstream.Reply, error) {
-	if err := x.flight.Admit(ctx); err != nil {
+	if err := x.flight.Admit(ctx, x.call.shares()...); err != nil {
 		return upstream.Reply{}, err
 	}
-	x.budget.start()
+	x.startClocks()
 	return x.r.upstreams[x.call.Upstream].Call(ctx, upstream.Request{
 		ID: x.flight.ID, Method: "tools/call", Params: params,
 		ClientInfo: x.call.Meta.ClientInfo, Capabilities: x.call.Meta.Capabilities,
@@ -93,8 +96,21 @@ func (x *run) send(ctx context.Context, params wire.Raw) (upstream.Reply, error)
 	}, x)
 }
 
+func (x *run) startClocks() {
+	x.whole.start()
+	x.idle.start()
+}
+
+// pauseClocks: waiting for people, or for nothing any more, costs the upstream
+// none of its time.
+func (x *run) pauseClocks() {
+	x.whole.stop()
+	x.idle.stop()
+}
+
 // Progress implements upstream.Handler.
 func (x *run) Progress(params wire.Object) {
+	x.idle.refill()
 	if observe := x.observe.Load(); observe != nil {
 		(*observe)("notifications/progress", params.Bytes())
 	}
@@ -109,6 +125,7 @@ func (x *run) Progress(params wire.Object) {
 // Notify implements upstream.Handler. SEP-2663 has no place for other
 // notifications on a task, so after promotion they are dropped.
 func (x *run) Notify(method string, params wire.Raw) {
+	x.idle.refill()
 	if observe := x.observe.Load(); observe != nil {
 		(*observe)(method, params)
 	}
@@ -116,6 +133,7 @@ func (x *run) Notify(method string, params wire.Raw) {
 
 // Ask implements upstream.Handler.
 func (x *run) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, *wire.Error) {
+	x.idle.refill()
 	a := &ask{method: method, params: params, answer: make(chan answer, 1)}
 	select {
 	case x.asked <- a:
@@ -131,6 +149,17 @@ func (x *run) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw
 }
 
 var gone = wire.Errorf(wire.CodeInternal, "the call that asked has ended")
+
+// statusMessage is what a working record shows.
+func (x *run) statusMessage() string {
+	if n, waits := x.flight.Ahead(); waits {
+		return fmt.Sprintf("Waiting for its turn: number %d in the queue.", n)
+	}
+	if text := x.message.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
 
 // progressText is the status message for a progress notification: its own
 // message, else the numbers as they came.
@@ -175,9 +204,7 @@ func (x *run) newRecord(kind taskroute.Kind) *taskroute.Record {
 	rec := taskroute.NewRecord(taskroute.NewID(), c.Owner, kind, *x.r.holder.Load(), x.r.opts.Now())
 	rec.State.TTL, rec.State.PollInterval = c.Decision.TTL, c.Decision.PollInterval
 	rec.State.Upstream, rec.State.Tool = c.Upstream, c.Tool
-	if text := x.message.Load(); text != nil {
-		rec.State.StatusMessage = *text
-	}
+	rec.State.StatusMessage = x.statusMessage()
 	rec.Request = c.request()
 	return rec
 }

@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -92,6 +93,30 @@ func (c *Call) mayBecomeTask() bool {
 	return c.Decision.Task != policy.Forbidden && c.Meta.Capabilities.DeclaresTasks()
 }
 
+// needsDeclaration: who did not declare the extension is turned away.
+func (c *Call) needsDeclaration() bool {
+	return c.Decision.Task == policy.Required || c.Decision.Undeclared == policy.Reject
+}
+
+// shares are the limits that policy puts the call under.
+func (c *Call) shares() []reqcoord.Share {
+	limit := c.Decision.Concurrency
+	if limit.Limit == 0 {
+		return nil
+	}
+	share := reqcoord.Share{
+		Key:    "rule " + strconv.Quote(c.Decision.Rule),
+		Limits: reqcoord.Limits{Concurrency: limit.Limit, Queue: limit.Queue},
+	}
+	switch limit.Per {
+	case policy.PerUpstream:
+		share.Key += " at upstream " + strconv.Quote(c.Upstream)
+	case policy.PerPrincipal:
+		share.Key, share.Who = share.Key+" for this caller", c.Owner.String()
+	}
+	return []reqcoord.Share{share}
+}
+
 // asksIntoTask tells where questions of the upstream go.
 func (c *Call) asksIntoTask() bool {
 	return c.mayBecomeTask() && c.Decision.Input == policy.InputTask
@@ -127,13 +152,14 @@ var (
 	errLost       = errors.New("another replica runs the call")
 	errShutdown   = errors.New("gateway shut down")
 	errTimeout    = errors.New("call timed out")
+	errIdle       = errors.New("upstream gave no sign of life")
 )
 
 // Call runs c until there is something to tell the client. When ctx ends before
 // that, the client has hung up, and the upstream is told to stop. After a
 // handle was returned the call no longer depends on ctx.
 func (r *Runner) Call(ctx context.Context, c Call, observe Observer) (Outcome, error) {
-	if c.Decision.Task == policy.Required && !c.Meta.Capabilities.DeclaresTasks() {
+	if c.needsDeclaration() && !c.Meta.Capabilities.DeclaresTasks() {
 		return Outcome{}, ErrTaskRequired
 	}
 	x, callCtx := r.newRun(ctx, c, observe)
