@@ -106,6 +106,9 @@ type Input struct {
 	State string `json:"state,omitempty"`
 	// HasState tells an empty requestState from none.
 	HasState bool `json:"hasState,omitempty"`
+	// Deadline is when a parked record's questions are answered without the
+	// client; zero: never.
+	Deadline time.Time `json:"deadline,omitzero"`
 	// Ticket is what the next retry of a held call must present.
 	Ticket string `json:"ticket,omitempty"`
 }

@@ -194,6 +194,20 @@ func (r *Record) Reclaim(holder string, now time.Time) error {
 	return nil
 }
 
+// Restart is Claim for a call that is sent again from the beginning: what the
+// lost attempt had asked is taken back.
+func (r *Record) Restart(holder string, now time.Time) error {
+	if err := r.Claim(holder, now); err != nil {
+		return err
+	}
+	for i := range r.Input.Questions {
+		r.Input.Questions[i].Withdrawn = true
+	}
+	r.State.Status, r.State.StatusMessage = Working, ""
+	r.touch(now, partInput)
+	return nil
+}
+
 // Promote turns a held record into a task that tasks/* know.
 func (r *Record) Promote(now time.Time) error {
 	if r.State.Status.Terminal() {

@@ -83,11 +83,12 @@ func (x *run) answered(ctx context.Context, end ended) (Outcome, error) {
 		return Outcome{Reply: &end.reply}, nil // basic/patterns/mrtr: the client retries
 	}
 	rec, err := x.enroll(ctx, taskroute.Task, func(rec *taskroute.Record) error {
-		return rec.Park(questions, state, x.r.opts.Now())
+		return x.parkOn(rec, questions, state)
 	})
 	if err != nil { // no task without a store; a question is an answer too
 		return Outcome{Reply: &end.reply}, nil
 	}
+	x.r.watchParked(rec.ID, x.call.Decision.InputTimeout.After)
 	return Outcome{Task: rec}, nil
 }
 
@@ -129,6 +130,7 @@ func askOn(rec *taskroute.Record, a *ask, now time.Time) (string, error) {
 func (x *run) waitFor(key string, a *ask) {
 	x.pending[key] = a
 	x.pauseClocks()
+	x.limitAnswer(key)
 }
 
 // create stores a new record within the owner's limit.

@@ -44,6 +44,8 @@ func WireError(err error) *wire.Error {
 		return wire.MissingCapability(wire.TasksRequired)
 	case errors.Is(err, errTimeout):
 		return internal("The upstream did not answer within the time that policy gives this tool; whether the tool has run is unknown", reason{Reason: "timeout"})
+	case errors.Is(err, errInputTimeout):
+		return internal("Nobody answered the upstream's question within the time that policy gives", reason{Reason: "input_timeout"})
 	case errors.Is(err, errIdle):
 		return internal("The upstream gave no sign of life for as long as policy lets this tool be silent; whether the tool has run is unknown", reason{Reason: "idle_timeout"})
 	case errors.Is(err, errShutdown):

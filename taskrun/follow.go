@@ -16,6 +16,7 @@ import (
 func (x *run) follow() {
 	x.r.own.Store(x.id, struct{}{})
 	defer x.r.own.Delete(x.id)
+	defer close(x.followed)
 	watch := x.r.store.Watch(x.id)
 	defer watch.Stop()
 	recheck := time.NewTicker(x.r.opts.Recheck)
@@ -43,6 +44,8 @@ func (x *run) follow() {
 			due, saved = nil, time.Now()
 			x.saveProgress()
 			continue
+		case key := <-x.overdue:
+			x.answerOverdue(key)
 		case <-watch.Changed():
 		case <-recheck.C:
 			if _, waits := x.flight.Ahead(); waits {

@@ -17,6 +17,7 @@ type metrics struct {
 	dropped      prometheus.Counter
 	fenced       prometheus.Counter
 	rescued      prometheus.Counter
+	reruns       prometheus.Counter
 	lapses       prometheus.Counter
 	housekeeping prometheus.Counter
 }
@@ -37,6 +38,7 @@ func newMetrics(reg prometheus.Registerer, coord *reqcoord.Coordinator) *metrics
 		dropped:      counter("outcomes_dropped_total", "Ends of calls that could not be recorded any more."),
 		fenced:       counter("runs_fenced_total", "Runs given up because their record had ended or was taken by another replica."),
 		rescued:      counter("records_rescued_total", "Records of dead replicas that were ended here."),
+		reruns:       counter("calls_rerun_total", "Calls of dead replicas that policy let be sent again."),
 		lapses:       counter("lease_lapses_total", "Times this replica's lease had lapsed before it was renewed."),
 		housekeeping: counter("housekeeping_errors_total", "Failed turns of heartbeat, rescue or collection."),
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -64,9 +65,19 @@ func (x *run) park(result wire.Raw) {
 		x.settle(ended{err: err})
 		return
 	}
-	if _, err := x.update(func(rec *taskroute.Record) error { return rec.Park(questions, state, x.r.opts.Now()) }); err != nil {
+	if _, err := x.update(func(rec *taskroute.Record) error { return x.parkOn(rec, questions, state) }); err != nil {
 		x.r.log.Warn("a question of the upstream was not recorded", zap.String("upstream", x.call.Upstream), zap.Error(err))
+		return
 	}
+	x.r.watchParked(x.id, x.call.Decision.InputTimeout.After)
+}
+
+func (x *run) parkOn(rec *taskroute.Record, questions []taskroute.Question, state *string) error {
+	now, after := x.r.opts.Now(), x.call.Decision.InputTimeout.After
+	if rec.Input.Deadline = (time.Time{}); after > 0 {
+		rec.Input.Deadline = now.Add(after)
+	}
+	return rec.Park(questions, state, now)
 }
 
 // request is what the record keeps to send the call again.
@@ -119,11 +130,16 @@ func (r *Runner) proceed(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	r.start(ctx, call, claimed, withAnswers(call.Params, claimed.Input))
+	return nil
+}
+
+// start sends the call of a claimed record, in the background.
+func (r *Runner) start(ctx context.Context, call Call, claimed *taskroute.Record, params wire.Object) {
 	x, callCtx := r.newRun(ctx, call, nil)
 	x.hold(claimed)
-	go x.dispatch(callCtx, withAnswers(call.Params, claimed.Input).Bytes())
+	go x.dispatch(callCtx, params.Bytes())
 	x.detach()
-	return nil
 }
 
 // withAnswers makes the retry of basic/patterns/mrtr: the original params, the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"taskgate/policy"
 	"taskgate/taskroute"
 )
 
@@ -38,7 +39,37 @@ func (r *Runner) rescue(ctx context.Context, o taskroute.Orphan) error {
 	if o.Holder == "" {
 		return r.proceed(ctx, o.ID)
 	}
+	rec, err := r.store.Load(ctx, o.ID)
+	if err != nil {
+		return err
+	}
+	if call, err := callOf(rec); err == nil && call.mayRunAgain(rec.State) {
+		return r.runAgain(ctx, o, call)
+	}
 	return r.fail(ctx, o.ID, o.Holder, errHolderLost)
+}
+
+// mayRunAgain: policy says that the tool is idempotent, and there are attempts
+// left. A wish to cancel comes before that.
+func (c *Call) mayRunAgain(s taskroute.State) bool {
+	return c.Decision.OnLoss == policy.LossReruns && s.Attempts < c.Decision.MaxAttempts && s.CancelledAt.IsZero()
+}
+
+// runAgain claims the record and sends its call once more. Questions of the
+// lost attempt go with it.
+func (r *Runner) runAgain(ctx context.Context, o taskroute.Orphan, call Call) error {
+	claimed, err := r.store.UpdateAny(ctx, o.ID, func(rec *taskroute.Record) error {
+		if rec.State.Holder != o.Holder || !rec.State.CancelledAt.IsZero() {
+			return taskroute.ErrFenced
+		}
+		return rec.Restart(*r.holder.Load(), r.opts.Now())
+	})
+	if err != nil {
+		return err
+	}
+	r.metrics.reruns.Inc()
+	r.start(ctx, call, claimed, call.Params)
+	return nil
 }
 
 var errHolderLost = errors.New("the gateway replica that ran the call was lost; whether the tool has run to its end is unknown")

@@ -27,6 +27,8 @@ type run struct {
 
 	ended    chan ended // the connector is done; capacity 1, sent once
 	asked    chan *ask
+	overdue  chan string   // keys of questions whose time is over
+	followed chan struct{} // closed when follow returns
 	progress chan struct{} // capacity 1: message is new
 	message  atomic.Pointer[string]
 
@@ -65,6 +67,7 @@ func (r *Runner) newRun(ctx context.Context, c Call, observe Observer) (*run, co
 		whole: newBudget(c.Decision.Timeout, func() { flight.Cancel(errTimeout) }),
 		idle:  newBudget(c.Decision.IdleTimeout, func() { flight.Cancel(errIdle) }),
 		ended: make(chan ended, 1), asked: make(chan *ask), progress: make(chan struct{}, 1),
+		overdue: make(chan string), followed: make(chan struct{}),
 		pending: map[string]*ask{},
 	}
 	if observe != nil {

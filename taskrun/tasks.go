@@ -12,7 +12,15 @@ import (
 
 // Get is tasks/get.
 func (r *Runner) Get(ctx context.Context, owner taskroute.Owner, id string) (*taskroute.Record, error) {
-	return r.store.Get(ctx, taskroute.By{Owner: owner, Kind: taskroute.Task}, id)
+	by := taskroute.By{Owner: owner, Kind: taskroute.Task}
+	rec, err := r.store.Get(ctx, by, id)
+	if err != nil || !rec.Overdue(r.opts.Now()) {
+		return rec, err
+	}
+	if err := r.expireParked(ctx, id); err != nil && !final(err) {
+		return nil, err
+	}
+	return r.store.Get(ctx, by, id)
 }
 
 // Watch tells when tasks may have changed; whoever asks reads them by Get.

@@ -1,0 +1,116 @@
+package taskrun
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"taskgate/policy"
+	"taskgate/taskroute"
+	"taskgate/wire"
+)
+
+// errInputTimeout ends a call whose question nobody answered in time.
+var errInputTimeout = errors.New("nobody answered the upstream's question in time")
+
+// substitute is what policy answers in the client's place. ok is false when the
+// question has no such answer; the upstream then gets an error.
+func substitute(method string, then policy.InputExpiry) (answer wire.Raw, ok bool) {
+	if method != wire.MethodElicit {
+		return nil, false
+	}
+	return wire.Object{}.With("action", wire.Quote(string(then))).Bytes(), true
+}
+
+// limitAnswer starts the time for the answer to a question.
+func (x *run) limitAnswer(key string) {
+	after := x.call.Decision.InputTimeout.After
+	if after == 0 {
+		return
+	}
+	time.AfterFunc(after, func() {
+		select {
+		case x.overdue <- key:
+		case <-x.followed:
+		}
+	})
+}
+
+// answerOverdue is what becomes of a legacy upstream's question at that time.
+func (x *run) answerOverdue(key string) {
+	a := x.pending[key]
+	then := x.call.Decision.InputTimeout.Then
+	if a == nil {
+		return // answered
+	}
+	if then == policy.Fail {
+		x.flight.Cancel(errInputTimeout)
+		return
+	}
+	if answer, ok := substitute(a.method, then); ok {
+		_, _ = x.update(func(rec *taskroute.Record) error { // the loop's next sync delivers it
+			_, err := rec.Answer(wire.Object{}.With(key, answer), x.r.opts.Now())
+			return err
+		})
+		return
+	}
+	_, _ = x.update(func(rec *taskroute.Record) error { return rec.Withdraw(key, x.r.opts.Now()) })
+	delete(x.pending, key)
+	a.answer <- answer{err: wire.Errorf(wire.CodeInternal, "nobody answered in time")}
+}
+
+// watchParked sees to a parked record when the time for its answers is over.
+// Should this replica be gone by then, who next asks for the record does it.
+func (r *Runner) watchParked(id string, after time.Duration) {
+	if after == 0 {
+		return
+	}
+	r.background.Go(func() {
+		select {
+		case <-time.After(after):
+		case <-r.quit:
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), r.opts.StoreTimeout)
+		defer cancel()
+		if err := r.expireParked(ctx, id); err != nil && !final(err) {
+			r.log.Warn("a question's time is over and the store could not be told", zap.Error(err))
+		}
+	})
+}
+
+// expireParked answers for the client, or ends the record, as policy says.
+func (r *Runner) expireParked(ctx context.Context, id string) error {
+	rec, err := r.store.Load(ctx, id)
+	if err != nil || !rec.Overdue(r.opts.Now()) {
+		return err
+	}
+	call, err := callOf(rec)
+	if err != nil {
+		return r.fail(ctx, id, "", err)
+	}
+	then := call.Decision.InputTimeout.Then
+	failure := WireError(errInputTimeout)
+	rec, err = r.store.UpdateAny(ctx, id, func(rec *taskroute.Record) error {
+		now := r.opts.Now()
+		if !rec.Overdue(now) {
+			return nil
+		}
+		var answers wire.Object
+		for _, q := range rec.Input.Questions {
+			answer, ok := substitute(q.Method, then)
+			if q.Pending() && (!ok || then == policy.Fail) {
+				return rec.Fail(failure.Raw(), failure.Message, now)
+			}
+			answers = answers.With(q.Key, answer)
+		}
+		_, err := rec.Answer(answers, now)
+		return err
+	})
+	if err == nil {
+		r.resumeIfParked(rec)
+	}
+	return err
+}
