@@ -112,17 +112,19 @@ func (k *checkAgainst) patterns(r *rule) {
 // beginning or the end of a name.
 func meant(p pattern, names []string) string {
 	text := strings.NewReplacer("*", "", "?", "").Replace(p.text)
-	whole := map[string]string{}
+	byPart := map[string][]string{}
 	for _, n := range names {
 		end := min(len(text), len(n))
-		for _, part := range []string{n[len(n)-end:], n[:end], n} {
-			whole[part] = n
+		for _, part := range []string{n, n[:end], n[len(n)-end:]} {
+			byPart[part] = append(byPart[part], n)
 		}
 	}
 	var near []string
-	for _, part := range strictyaml.Nearest(text, slices.Sorted(maps.Keys(whole))) {
-		if n := whole[part]; !slices.Contains(near, n) {
-			near = append(near, n)
+	for _, part := range strictyaml.Nearest(text, slices.Sorted(maps.Keys(byPart))) {
+		for _, n := range byPart[part] {
+			if !slices.Contains(near, n) && len(near) < 3 {
+				near = append(near, n)
+			}
 		}
 	}
 	if len(near) == 0 {

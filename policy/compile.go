@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 
 	"cel.dev/cel-go/cel"
@@ -63,6 +64,9 @@ func (c *compiler) base() {
 	}
 	if profiled != nil {
 		c.fallback.layers = append(c.fallback.layers, profile)
+		if c.fallback.file == nil {
+			c.fallback.file, c.fallback.path = profiled, "profile"
+		}
 	}
 	c.fallback.layers = append(c.fallback.layers, builtIn())
 	c.fallback.decide()
@@ -89,11 +93,13 @@ func (c *compiler) rule(f *file, i int) {
 	r := &rule{file: f, path: rulePath(i), name: doc.Name}
 	own := layer{settings: &doc.settings, level: "rule", parent: r.path, file: f}
 	r.layers = append(layers{own}, c.fallback.layers...)
-	c.match(r, doc.Match)
+	c.match(r, cmp.Or(doc.Match, &match{}))
 	c.name(r)
 	r.decide()
 	c.checkSettings(r)
-	c.checkReach(r)
+	if c.saysWhen(r, doc.Match) {
+		c.checkReach(r)
+	}
 	c.rules = append(c.rules, r)
 }
 
@@ -104,7 +110,10 @@ func (c *compiler) name(r *rule) {
 		r.name = r.upstream.text + "/" + r.tool.text
 		return
 	}
-	for _, other := range append(c.rules, c.fallback) {
+	if r.name == c.fallback.name {
+		c.find(Error, r.file, r.file.line(r.path, "name"), "%s.name: %q is what a decision by no rule is called; choose another", r.path, r.name)
+	}
+	for _, other := range c.rules {
 		if other.name == r.name {
 			c.find(Error, r.file, r.file.line(r.path, "name"), "%s.name: %q is the name of %s already; choose another", r.path, r.name, other.source())
 			return
@@ -112,11 +121,18 @@ func (c *compiler) name(r *rule) {
 	}
 }
 
-func (c *compiler) match(r *rule, m *match) {
-	if m == nil || *m == (match{}) {
-		c.find(Error, r.file, r.file.lines[r.path], "%s: match is missing; write match: {tool: \"*\"} for every call, or use defaults", r.path)
-		m = &match{}
+// saysWhen wants a rule to say which calls it is for.
+func (c *compiler) saysWhen(r *rule, m *match) bool {
+	if m != nil && *m != (match{}) {
+		return true
 	}
+	if !r.file.broken(r.path) && r.file.lines[r.path+".match.when"] == 0 {
+		c.find(Error, r.file, r.file.lines[r.path], "%s: match is missing; write match: {tool: \"*\"} for every call, or use defaults", r.path)
+	}
+	return false
+}
+
+func (c *compiler) match(r *rule, m *match) {
 	r.upstream = c.pattern(r, "upstream", m.Upstream)
 	r.tool = c.pattern(r, "tool", m.Tool)
 	c.when(r, m.When)

@@ -118,7 +118,7 @@ func (i InputExpiry) effect() string {
 	case Cancel:
 		return "it is answered as if the user had closed the form"
 	case Fail:
-		return "the task fails"
+		return "the call fails"
 	}
 	return "it is declined"
 }

@@ -2,6 +2,8 @@ package policy
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"taskgate/internal/strictyaml"
@@ -50,18 +52,27 @@ type file struct {
 	name  string
 	doc   document
 	lines strictyaml.Lines
+	// mistakes are what the YAML reader found.
+	mistakes []strictyaml.Mistake
 }
 
 // parseFile reads a file; what the YAML reader finds are errors.
 func parseFile(name string, data []byte) (*file, Findings) {
 	f := &file{name: name}
-	var mistakes []strictyaml.Mistake
-	f.lines, mistakes = strictyaml.Decode(data, &f.doc)
+	f.lines, f.mistakes = strictyaml.Decode(data, &f.doc)
 	var out Findings
-	for _, m := range mistakes {
+	for _, m := range f.mistakes {
 		out = append(out, Finding{Error, name, m.Line, m.Text()})
 	}
 	return f, out
+}
+
+// broken tells that the YAML reader found a mistake at path or below it.
+func (f *file) broken(path string) bool {
+	return slices.ContainsFunc(f.mistakes, func(m strictyaml.Mistake) bool {
+		rest, ok := strings.CutPrefix(m.Path, path)
+		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
 }
 
 // rulePath is where rule i is found in its file.

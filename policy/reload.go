@@ -43,7 +43,7 @@ type Status struct {
 // NewReloader loads the files. Its error is that of Load.
 func NewReloader(files []string, opts ReloaderOptions) (*Reloader, error) {
 	r := &Reloader{files: files, opts: opts}
-	set, err := r.read()
+	set, err := finish(settled(r.read))
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (r *Reloader) Status() Status {
 func (r *Reloader) Reload() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	set, err := r.read()
+	set, err := finish(settled(r.read))
 	switch {
 	case err != nil:
 		r.fail(err)
@@ -107,18 +107,20 @@ func (r *Reloader) logEvalError(e EvalError) {
 		zap.String("rule", e.Rule), zap.String("source", e.Source), zap.Error(e.First))
 }
 
-// maxReads bounds how often files are read until they hold still.
-const maxReads = 5
+func (r *Reloader) read() ([]content, Findings) { return readAll(r.files) }
 
-// read loads the files when two readings in a row agree: else one could see some
-// files before and others after they were replaced together.
-func (r *Reloader) read() (*Set, error) {
-	contents, findings := readAll(r.files)
+// maxReads bounds how often files are read until they hold still.
+const maxReads = 10
+
+// settled reads until two readings in a row agree: else one could see some files
+// before and others after they were replaced together.
+func settled(read func() ([]content, Findings)) ([]content, Findings) {
+	contents, findings := read()
 	for range maxReads {
 		hash := hashOf(contents)
-		if contents, findings = readAll(r.files); hashOf(contents) == hash {
-			break
+		if contents, findings = read(); hashOf(contents) == hash {
+			return contents, findings
 		}
 	}
-	return finish(contents, findings)
+	return nil, Findings{{Error, "policy", 0, "the files keep changing while they are read"}}
 }

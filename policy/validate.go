@@ -67,26 +67,25 @@ func (k *check) durations() {
 	}
 	if d.Timeout > 0 && d.PromoteAfter >= d.Timeout && d.Task != Forbidden {
 		k.find(Error, []string{"promoteAfter", "timeout", "task"},
-			"promoteAfter %s is not below timeout %s: the call would end before it becomes a task; raise timeout or lower promoteAfter", short(d.PromoteAfter), short(d.Timeout))
+			"promoteAfter %s is not below timeout %s: the call would end before it becomes a task; raise timeout, lower promoteAfter, or write task: forbidden", short(d.PromoteAfter), short(d.Timeout))
 	}
 	if d.Timeout > 0 && d.IdleTimeout >= d.Timeout {
-		k.find(Warning, []string{"idleTimeout", "timeout"}, "idleTimeout %s does nothing beside timeout %s; lower it or leave it out", short(d.IdleTimeout), short(d.Timeout))
+		k.find(Warning, []string{"idleTimeout"}, "idleTimeout %s does nothing beside timeout %s; lower it or leave it out", short(d.IdleTimeout), short(d.Timeout))
 	}
 	if d.Timeout > 0 && d.InputTimeout.After >= d.Timeout {
-		k.find(Warning, []string{"inputTimeout", "timeout"}, "inputTimeout %s does nothing beside timeout %s, which ends the call first; raise timeout or lower it", short(d.InputTimeout.After), short(d.Timeout))
+		k.find(Warning, []string{"inputTimeout"}, "inputTimeout %s does nothing beside timeout %s, which ends the call first; raise timeout or lower it", short(d.InputTimeout.After), short(d.Timeout))
 	}
-	if d.TTL > 0 && (d.Timeout == 0 || d.TTL < d.Timeout) && d.Task != Forbidden {
-		k.find(Warning, []string{"ttl", "timeout"},
-			"ttl %s is shorter than timeout %s: a result that comes late may be gone before it is fetched; write ttl: %s or more", short(d.TTL), orNone(d.Timeout), longer(d.Timeout))
-	}
+	k.ttl()
 }
 
-// longer suggests a ttl for a timeout.
-func longer(timeout time.Duration) string {
-	if timeout == 0 {
-		return "0s, which is unlimited,"
+func (k *check) ttl() {
+	switch d := k.d; {
+	case d.TTL == 0 || d.Task == Forbidden:
+	case d.Timeout == 0:
+		k.find(Warning, []string{"ttl", "timeout"}, "ttl %s beside timeout none: a result that comes late may be gone before it is fetched; write timeout, or ttl: 0s, which is unlimited", short(d.TTL))
+	case d.TTL < d.Timeout:
+		k.find(Warning, []string{"ttl", "timeout"}, "ttl %s is shorter than timeout %s: a result that comes late may be gone before it is fetched; write ttl: %s or more", short(d.TTL), short(d.Timeout), short(d.Timeout+time.Hour))
 	}
-	return short(timeout + time.Hour)
 }
 
 func (k *check) limits() {
@@ -122,7 +121,7 @@ func (k *check) crash() {
 		k.find(Error, []string{"onLoss", "maxAttempts"}, "onLoss: rerun with maxAttempts: %d never runs a call again; write maxAttempts: 2", d.MaxAttempts)
 	}
 	if d.OnLoss == LossFails && d.MaxAttempts > 1 {
-		k.find(Warning, []string{"maxAttempts", "onLoss"}, "maxAttempts: %d does nothing with onLoss: fail; write onLoss: rerun if the tool is idempotent", d.MaxAttempts)
+		k.find(Warning, []string{"maxAttempts"}, "maxAttempts: %d does nothing with onLoss: fail; write onLoss: rerun if the tool is idempotent", d.MaxAttempts)
 	}
 }
 

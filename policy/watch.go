@@ -28,23 +28,33 @@ func (r *Reloader) Run(ctx context.Context) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		r.opts.Log.Warn("policy files are not watched, only looked at from time to time", zap.Error(err), zap.Duration("interval", r.opts.Interval))
-		w = &fsnotify.Watcher{} // its channels are nil: nothing ever comes
+		w = noWatcher()
 	} else {
 		defer w.Close()
 	}
 	tick := time.NewTicker(r.opts.Interval)
 	defer tick.Stop()
+	r.follow(ctx, w, tick.C)
+	return nil
+}
+
+// follow looks at the files whenever there is reason to, until ctx ends. They are
+// watched before they are read, so that no change falls in between.
+func (r *Reloader) follow(ctx context.Context, w *fsnotify.Watcher, tick <-chan time.Time) {
 	for {
 		r.watch(w)
-		if err := r.runOnce(ctx, w, tick.C); err != nil {
-			return nil
+		r.Reload()
+		if r.wait(ctx, w, tick) != nil {
+			return
 		}
 	}
 }
 
-// runOnce waits for a reason to look at the files, and looks. The error is that
-// of ctx; what is wrong with the files is found in Status.
-func (r *Reloader) runOnce(ctx context.Context, w *fsnotify.Watcher, tick <-chan time.Time) error {
+// noWatcher has nil channels: nothing ever comes from it.
+func noWatcher() *fsnotify.Watcher { return &fsnotify.Watcher{} }
+
+// wait waits for a reason to look at the files. The error is that of ctx.
+func (r *Reloader) wait(ctx context.Context, w *fsnotify.Watcher, tick <-chan time.Time) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -52,11 +62,8 @@ func (r *Reloader) runOnce(ctx context.Context, w *fsnotify.Watcher, tick <-chan
 	case err := <-w.Errors:
 		r.opts.Log.Warn("policy files: a change may have been missed", zap.Error(err))
 	case <-w.Events:
-		if err := quiet(ctx, w); err != nil {
-			return err
-		}
+		return quiet(ctx, w)
 	}
-	r.Reload()
 	return nil
 }
 
@@ -78,7 +85,7 @@ func quiet(ctx context.Context, w *fsnotify.Watcher) error {
 
 // watch watches the directories that the files are in, since an editor puts a
 // new file in the place of the old one, and a mounted ConfigMap a new directory.
-// It is called again after each change because directories come and go.
+// It is called again and again because directories come and go.
 func (r *Reloader) watch(w *fsnotify.Watcher) {
 	if w.Events == nil {
 		return

@@ -15,9 +15,8 @@ const (
 	maxWhenLength = 10_000 // characters
 	maxWhenNested = 2      // loops within loops
 	// maxWhenCost is in CEL's units: about the number of steps, or tenths of the
-	// bytes that string functions read. Reaching it takes 10 to 20 ms; the library
-	// needs time in proportion to its square.
-	maxWhenCost = 10_000
+	// bytes that string functions read. Reaching it takes some 15 ms.
+	maxWhenCost = 100_000
 )
 
 // whenSees says what a condition can use.
@@ -53,7 +52,7 @@ type condition struct {
 func compileWhen(env *cel.Env, text string) (*condition, error) {
 	ast, issues := env.Compile(text)
 	if errs := issues.Errors(); len(errs) > 0 {
-		return nil, whenError(errs)
+		return nil, whenError(text, errs)
 	}
 	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("is of type %s; write a condition that is true or false", t)
@@ -65,15 +64,20 @@ func compileWhen(env *cel.Env, text string) (*condition, error) {
 	return &condition{text: text, program: program}, nil
 }
 
-func whenError(errs []*cel.Error) error {
+func whenError(text string, errs []*cel.Error) error {
 	var out []string
 	hint := ""
 	for _, e := range errs {
 		message := strings.TrimSuffix(e.Message, " (in container '')")
+		message, _, _ = strings.Cut(message, " expecting ") // a list of tokens
 		if strings.HasPrefix(message, "undeclared reference") {
 			hint = "; " + whenSees
 		}
-		out = append(out, fmt.Sprintf("line %d, character %d: %s", e.Location.Line(), e.Location.Column()+1, message))
+		at := fmt.Sprintf("character %d: ", e.Location.Column()+1)
+		if strings.Contains(text, "\n") {
+			at = fmt.Sprintf("line %d, %s", e.Location.Line(), at)
+		}
+		out = append(out, at+message)
 	}
 	return errors.New(strings.Join(out, "; ") + hint)
 }

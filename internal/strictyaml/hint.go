@@ -51,15 +51,28 @@ var (
 // looks to it.
 func syntaxMistake(data []byte, err error) Mistake {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	m := Mistake{Message: "not valid YAML: " + text}
+	line := 0
 	if at := yamlLine.FindStringSubmatch(text); at != nil {
-		m.Line, _ = strconv.Atoi(at[1])
-		m.Message = "not valid YAML: " + strings.TrimPrefix(text, at[0])
+		line, _ = strconv.Atoi(at[1])
+		text = strings.TrimPrefix(text, at[0])
 	}
 	if strings.Contains(text, "unknown anchor") || strings.Contains(text, "alphabetic or numeric character") {
 		if at := bareStar.FindIndex(data); at != nil {
 			return Mistake{Line: 1 + bytes.Count(data[:at[1]], []byte("\n")), Message: `a value that begins with * must be in quotes, as in "*"`}
 		}
 	}
-	return m
+	if indentedByTab(data, line) {
+		return Mistake{Line: line, Message: "a tab; YAML is indented with spaces"}
+	}
+	return Mistake{Line: line, Message: "not valid YAML: " + text}
+}
+
+func indentedByTab(data []byte, line int) bool {
+	lines := bytes.Split(data, []byte("\n"))
+	if line < 1 || line > len(lines) {
+		return false
+	}
+	text := lines[line-1]
+	indent := text[:len(text)-len(bytes.TrimLeft(text, " \t"))]
+	return bytes.ContainsRune(indent, '\t')
 }

@@ -111,9 +111,7 @@ func (d *decoder) value(n *yaml.Node, path string, v reflect.Value) {
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
-		e := newElement(v.Type().Elem())
-		d.value(n, path, e)
-		v.Set(e.Addr())
+		d.optional(n, path, v)
 	case reflect.Struct:
 		d.object(n, path, v)
 	case reflect.Slice:
@@ -122,6 +120,16 @@ func (d *decoder) value(n *yaml.Node, path string, v reflect.Value) {
 		d.table(n, path, v)
 	default:
 		d.leaf(n, path, v)
+	}
+}
+
+// optional reads n into a new value, which is dropped when it is wrong: what
+// looks at v afterwards does not take half a value for a whole one.
+func (d *decoder) optional(n *yaml.Node, path string, v reflect.Value) {
+	before := len(d.mistakes)
+	e := newElement(v.Type().Elem())
+	if d.value(n, path, e); len(d.mistakes) == before {
+		v.Set(e.Addr())
 	}
 }
 
