@@ -67,8 +67,8 @@ func fromObject(o Object) (Message, *Error) {
 }
 
 // dropNulls forgets members that some servers write as null instead of leaving
-// them out. A null id stays only where it is an error: in an error response it
-// means "I could not read your id". A result of null stays when it is all there is.
+// them out. In an error response a null id means "I could not read your id";
+// anywhere else it stays and is refused. A null result stays when it is all there is.
 func (m *Message) dropNulls() {
 	if isNull(m.Params) {
 		m.Params = nil

@@ -17,7 +17,7 @@ import (
 //go:embed loopback.cjs
 var loopback []byte
 
-// Process is @modelcontextprotocol/server-everything, a real legacy server that
+// Process runs @modelcontextprotocol/server-everything, a real legacy server that
 // nobody of this project wrote.
 type Process struct {
 	URL string // of the MCP endpoint; for sse of the event stream

@@ -122,7 +122,7 @@ func (u *Upstream) HandleFixtures() {
 	for method, result := range map[string]string{
 		"resources/list":           `{"resources":[{"uri":"test://static-text","name":"static-text"}]}`,
 		"resources/templates/list": `{"resourceTemplates":[]}`,
-		"prompts/list":             `{"prompts":[{"name":"test_simple_prompt"}]}`,
+		"prompts/list":             `{"prompts":[{"name":"test_simple_prompt","description":"A prompt for tests."}]}`,
 		"prompts/get":              `{"messages":[{"role":"user","content":{"type":"text","text":"This is a simple prompt."}}]}`,
 	} {
 		u.Handle(method, func(wire.Object) (wire.Raw, *wire.Error) { return wire.Raw(result), nil })

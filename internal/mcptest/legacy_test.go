@@ -193,6 +193,45 @@ func TestLegacyQuestionsOnTheStream(t *testing.T) {
 	s.until("Ann likes red.")
 }
 
+func TestAllKindsOfQuestionsAtOnce(t *testing.T) {
+	tool := Tool{Name: "ask", Run: func(c *Call) (wire.Raw, *wire.Error) {
+		got, err := c.Ask(
+			Elicit("e", "?"),
+			Question{Key: "s", Method: wire.MethodSampling, Params: wire.Raw(`{"messages":[],"maxTokens":1}`)},
+			Question{Key: "r", Method: wire.MethodRoots},
+		)
+		if err != nil {
+			return nil, err
+		}
+		return Text(string(got["e"]) + string(got["s"]) + string(got["r"])), nil
+	}}
+	p := newPeer(t, NewLegacy(tool))
+	s := p.stream(http.MethodPost, toolCall(1, "ask", `{}`))
+	s.until(`"id":0,"method":"elicitation/create"`)
+	s.until(`"id":1,"method":"sampling/createMessage"`)
+	s.until(`{"jsonrpc":"2.0","id":2,"method":"roots/list"}`)
+	for id := 2; id >= 0; id-- {
+		p.want(http.StatusAccepted, "", fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"n":%d}}`, id, id))
+	}
+	s.until(`{\"n\":0}{\"n\":1}{\"n\":2}`)
+
+	c := modernClient(t, NewModern(tool), AllInput)
+	inputs := mustCall(t, c, "ask", `{}`).Result().Get("inputRequests")
+	o, err := wire.ParseObject(inputs)
+	if err != nil || len(o) != 3 || string(o.Get("r")) != `{"method":"roots/list"}` {
+		t.Errorf("inputRequests: %s, %v", inputs, err)
+	}
+}
+
+func TestLegacyAsksOnlyWhoCanAnswer(t *testing.T) {
+	p := &peer{t: t, url: NewLegacy(Fixtures(0)...).Start(t)}
+	r := p.do(http.MethodPost, strings.Replace(initialize, AllInput, `{"sampling":{}}`, 1))
+	_ = r.Body.Close()
+	p.session = r.Header.Get(wire.HeaderSession)
+	p.want(http.StatusAccepted, "", `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	p.want(http.StatusOK, "Client does not support elicitation/create", toolCall(1, "confirm_delete", `{"filename":"a"}`))
+}
+
 func TestLegacyQuestionRefused(t *testing.T) {
 	p := newPeer(t, NewLegacy(Fixtures(0)...))
 	s := p.stream(http.MethodPost, toolCall(1, "multi_input", `{}`))
