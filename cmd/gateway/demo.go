@@ -16,14 +16,14 @@ type demoCmd struct {
 	Fast bool `help:"Use short times, as tests do."`
 }
 
-// Run gives the demonstration. A reader of its output that goes away ends it
-// like an interrupt does, so that nothing it started is left behind.
+// Run gives the demonstration.
 func (c *demoCmd) Run() error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	signal.Ignore(syscall.SIGPIPE) // a reader who goes away is an error; dying of it would leave processes behind
 	return demo.Run(ctx, demo.Options{Gateway: []string{self, "serve"}, Out: os.Stdout, Once: c.Once, Fast: c.Fast})
 }

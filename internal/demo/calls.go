@@ -37,50 +37,39 @@ func (s *story) getTask(ctx context.Context, id string) (reply, error) {
 }
 
 // poll shows the task as a bar until it no longer works.
-func (s *story) poll(ctx context.Context, id string) (reply, error) {
-	var done, total int
-	for {
-		r, err := s.getTask(ctx, id)
-		if err != nil {
-			return r, err
-		}
-		if n, of, ok := parts(r.StatusMessage); ok {
-			done, total = n, of
-		}
-		text := r.StatusMessage
-		if r.Status != wire.StatusWorking {
-			text = ""
-		}
-		if r.Status == wire.StatusCompleted {
-			done = total
-		}
-		s.screen.bar(done, total, fmt.Sprintf("%-14s %s", r.Status, text))
-		if r.Status != wire.StatusWorking {
-			return r, nil
-		}
-		if err := sleep(ctx, r.pollAfter()); err != nil {
-			return r, err
-		}
+func (s *story) poll(ctx context.Context, task reply) (reply, error) {
+	s.screen.sent("tasks/get", fmt.Sprintf("%s, every %s", task.TaskID, short(task.pollAfter())))
+	r, err := s.settled(ctx, task.TaskID, func(r reply) { s.screen.bar(fraction(r), r.Status+"  "+r.StatusMessage) })
+	if err == nil {
+		s.screen.bar(fraction(r), r.Status)
 	}
+	return r, err
 }
 
-// settled polls until the task no longer works.
-func (s *story) settled(ctx context.Context, id string) (reply, error) {
+// settled polls until the task no longer works, as often as the server wants.
+func (s *story) settled(ctx context.Context, id string, working func(reply)) (reply, error) {
 	for {
 		r, err := s.getTask(ctx, id)
 		if err != nil || r.Status != wire.StatusWorking {
 			return r, err
 		}
+		working(r)
 		if err := sleep(ctx, r.pollAfter()); err != nil {
 			return r, err
 		}
 	}
 }
 
-// parts reads the sample server's progress: "3/8 Drafting the outline".
-func parts(message string) (done, total int, ok bool) {
-	n, err := fmt.Sscanf(message, "%d/%d", &done, &total)
-	return done, total, err == nil && n == 2
+// fraction reads the sample server's progress: "3/8 Drafting the outline".
+func fraction(r reply) float64 {
+	if r.Status == wire.StatusCompleted {
+		return 1
+	}
+	var done, total int
+	if n, err := fmt.Sscanf(r.StatusMessage, "%d/%d", &done, &total); err != nil || n < 2 {
+		return 0
+	}
+	return float64(done) / float64(total)
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -92,29 +81,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// short writes a duration as people say it.
 func short(d time.Duration) string {
 	if d < time.Second {
-		return d.Round(time.Millisecond).String()
+		return fmt.Sprintf("%d ms", d.Milliseconds())
 	}
-	return d.Round(100 * time.Millisecond).String()
-}
-
-// inspectorCommand is one that a reader can paste. The Inspector's command line
-// cannot be asked, so the tool does not.
-func inspectorCommand(endpoint string) string {
-	return `   npx -y @modelcontextprotocol/inspector --cli --transport http --server-url ` + endpoint + ` \
-     --protocol-era modern --method tools/call --tool-name generate_report --tool-arg topic=tides`
-}
-
-func curlCommand(endpoint string) string {
-	return `   curl -s ` + endpoint + ` \
-     -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' \
-     -H 'MCP-Protocol-Version: ` + wire.Version + `' -H 'Mcp-Method: tools/call' -H 'Mcp-Name: generate_report' \
-     -d '` + curlBody() + `'`
-}
-
-func curlBody() string {
-	return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"generate_report","arguments":{"topic":"tides"},"_meta":{
-       "` + wire.MetaVersion + `":"` + wire.Version + `","` + wire.MetaClientInfo + `":{"name":"curl","version":"0"},
-       "` + wire.MetaCapabilities + `":{"extensions":{"` + wire.TasksExtension + `":{}}}}}}`
+	return fmt.Sprintf("%.1f s", d.Seconds())
 }

@@ -57,6 +57,11 @@ type question struct {
 // pollAfter is how long the server wants to be left alone.
 func (r reply) pollAfter() time.Duration { return time.Duration(r.PollIntervalMs) * time.Millisecond }
 
+// keptFor is how long the server keeps the task from its creation.
+func (r reply) keptFor() string {
+	return fmt.Sprintf("%.0f minutes", (time.Duration(r.TTLMs) * time.Millisecond).Minutes())
+}
+
 func (r reply) text() string {
 	var parts []string
 	for _, c := range r.Content {

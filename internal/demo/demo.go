@@ -41,8 +41,8 @@ const fastPolicy = `defaults: {promoteAfter: 150ms, pollInterval: 50ms}
 `
 
 // Run gives the demonstration. It returns nil when the story has come to its
-// end, or when ctx ends, which is how a user leaves; before that it ends the
-// processes that it has started and removes what it has stored. Any other error
+// end, or when ctx ends, which is how a user leaves. Before that it ends the
+// process that it has started and removes what it has stored. Any other error
 // says which step did not go as it should.
 func Run(ctx context.Context, o Options) error {
 	dir, err := os.MkdirTemp("", "taskgate-demo-")
@@ -55,17 +55,20 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("demo: %w", err)
 	}
 	defer server.close()
-	s := &story{screen: newScreen(o.Out), options: o, dir: dir, server: server}
-	err = s.tell(ctx)
+	read, unread := context.WithCancelCause(ctx)
+	defer unread(nil)
+	s := &story{screen: newScreen(o.Out, unread), options: o, dir: dir, server: server}
+	err = s.tell(read)
 	if s.gateway != nil {
 		s.gateway.close()
 	}
-	if ctx.Err() != nil {
-		s.screen.line("")
-		s.screen.line("Stopped. What the demo had stored is removed.")
+	switch {
+	case ctx.Err() != nil:
+		s.screen.line("\nStopped. What the demo had stored is removed.")
 		return nil
-	}
-	if err != nil {
+	case read.Err() != nil:
+		return fmt.Errorf("demo: %w", context.Cause(read))
+	case err != nil:
 		return fmt.Errorf("demo: %w", err)
 	}
 	return nil
@@ -99,8 +102,7 @@ func (s *story) tell(ctx context.Context) error {
 		}
 	}
 	if s.options.Once {
-		s.screen.line("")
-		s.screen.line("That is all. What the demo had stored is removed.")
+		s.screen.line("\nThat is all. What the demo had stored is removed.")
 		return nil
 	}
 	return s.serveOn(ctx)
@@ -108,22 +110,21 @@ func (s *story) tell(ctx context.Context) error {
 
 // open starts the gateway and says who plays.
 func (s *story) open(ctx context.Context) error {
-	s.screen.title("A slow tool on a server that knows no tasks becomes a durable task.")
-	s.screen.line("")
+	s.screen.title("A slow tool on a server that knows no tasks becomes a durable task.\n")
 	if err := s.start(ctx, "127.0.0.1:0"); err != nil {
 		return err
 	}
 	s.client = &client{url: s.gateway.endpoint, http: &http.Client{}}
 	s.screen.fact("sample server", s.server.url+"   MCP 2025-11-25: sessions, one answer per call")
 	s.screen.fact("gateway", fmt.Sprintf("%s   MCP 2026-07-28 with tasks; process %d", s.gateway.endpoint, s.gateway.pid()))
-	s.screen.fact("store", s.store())
+	s.screen.fact("store", filepath.Base(s.store())+", in a folder that is removed at the end")
 	return nil
 }
 
 func (s *story) store() string { return filepath.Join(s.dir, "taskgate.db") }
 
-// start starts the gateway at an address. Its id for itself is its own: what
-// another process has stored before is taken over by nothing but the store.
+// start starts the gateway at an address. The store is all that it shares with
+// one that ran before.
 func (s *story) start(ctx context.Context, listen string) (err error) {
 	flags := []string{"--listen", listen, "--admin-listen", "127.0.0.1:0", "--upstream", s.server.url, "--store", s.store()}
 	if s.options.Fast {

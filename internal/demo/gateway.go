@@ -77,7 +77,8 @@ func (g *gateway) follow(log io.Reader, listening chan<- listeningLine) {
 			listening <- l
 		}
 	}
-	_ = g.cmd.Wait() // how it ended is in ProcessState
+	_, _ = io.Copy(io.Discard, log) // after a line too long to be read
+	_ = g.cmd.Wait()                // how it ended is in ProcessState
 }
 
 func (g *gateway) waitFor(ctx context.Context, listening <-chan listeningLine) error {

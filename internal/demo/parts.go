@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"taskgate/wire"
 )
@@ -38,17 +37,15 @@ func (s *story) slowTool(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.screen.note("The request is over; the call runs on. The handle is on disk, and good for " + (time.Duration(task.TTLMs) * time.Millisecond).String() + ".")
-	s.screen.sent("tasks/get", fmt.Sprintf("%s, every %s", task.TaskID, task.pollAfter()))
-	asked, err := s.poll(ctx, task.TaskID)
+	s.screen.note("The request is over, the call runs on. The handle is on disk and good for " + task.keptFor() + ".")
+	asked, err := s.poll(ctx, task)
 	if err != nil {
 		return err
 	}
 	if err := s.answer(ctx, asked); err != nil {
 		return err
 	}
-	s.screen.sent("tasks/get", fmt.Sprintf("%s, every %s", task.TaskID, task.pollAfter()))
-	done, err := s.poll(ctx, task.TaskID)
+	done, err := s.poll(ctx, task)
 	if err != nil {
 		return err
 	}
@@ -145,7 +142,7 @@ func (s *story) stillThere(ctx context.Context) error {
 // honestlyFailed: nobody knows how far the call came that the crash broke off.
 func (s *story) honestlyFailed(ctx context.Context, id string) error {
 	s.screen.sent("tasks/get", id)
-	r, err := s.settled(ctx, id)
+	r, err := s.settled(ctx, id, func(reply) {})
 	if err != nil {
 		return err
 	}
@@ -153,6 +150,6 @@ func (s *story) honestlyFailed(ctx context.Context, id string) error {
 		return fmt.Errorf("task that ran during the crash: want it failed, got status %s", r.Status)
 	}
 	s.screen.failed(fmt.Sprintf("failed, %d: %s", r.Error.Code, r.Error.Message))
-	s.screen.note("It is not lost, and it is not run a second time: that is for policy to allow.")
+	s.screen.note("It is not lost, and it is not run a second time: nobody said that this would do no harm.")
 	return nil
 }

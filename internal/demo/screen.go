@@ -14,10 +14,13 @@ import (
 type screen struct {
 	w        io.Writer
 	terminal bool
-	lastBar  string // of the bar under the cursor; "" for none
+	broken   func(error) // is told when nobody reads any more
+	lastBar  string      // the one under the cursor; "" for none
 }
 
-func newScreen(w io.Writer) *screen { return &screen{w: w, terminal: isTerminal(w)} }
+func newScreen(w io.Writer, broken func(error)) *screen {
+	return &screen{w: w, terminal: isTerminal(w), broken: broken}
+}
 
 // isTerminal also respects who wants no colours (no-color.org).
 func isTerminal(w io.Writer) bool {
@@ -43,13 +46,19 @@ func (s *screen) paint(st style, text string) string {
 	return "\x1b[" + string(st) + "m" + text + "\x1b[0m"
 }
 
+func (s *screen) write(text string) {
+	if _, err := io.WriteString(s.w, text); err != nil {
+		s.broken(err)
+	}
+}
+
 // line writes a line; a bar before it stays as it is.
 func (s *screen) line(text string) {
 	if s.lastBar != "" && s.terminal {
-		fmt.Fprintln(s.w)
+		s.write("\n")
 	}
 	s.lastBar = ""
-	fmt.Fprintln(s.w, strings.TrimRight(text, " "))
+	s.write(text + "\n")
 }
 
 func (s *screen) title(text string) { s.line(s.paint(bold, text)) }
@@ -84,18 +93,19 @@ func (s *screen) quote(text string) {
 
 const barWidth = 24
 
-// bar shows how far something is. In a terminal it takes the place of the bar
-// before it; elsewhere it is a line, and none when nothing has changed.
-func (s *screen) bar(done, total int, text string) {
-	filled := barWidth * done / max(total, 1)
-	bar := fmt.Sprintf("     %s%s %3d %%  %s", s.paint(green, strings.Repeat("█", filled)),
-		strings.Repeat("░", barWidth-filled), 100*done/max(total, 1), text)
+// bar shows how far something is: done is between 0 and 1. In a terminal it
+// takes the place of the bar before it; elsewhere it is a line, and none when
+// nothing has changed.
+func (s *screen) bar(done float64, text string) {
+	filled := int(barWidth * done)
+	bar := fmt.Sprintf("     %s%s %3.0f %%  %s", s.paint(green, strings.Repeat("█", filled)),
+		strings.Repeat("░", barWidth-filled), 100*done, text)
 	switch {
 	case bar == s.lastBar:
 	case s.terminal:
-		fmt.Fprint(s.w, "\r\x1b[K"+bar)
+		s.write("\r\x1b[K" + bar)
 	default:
-		fmt.Fprintln(s.w, bar)
+		s.write(bar + "\n")
 	}
 	s.lastBar = bar
 }
