@@ -323,7 +323,10 @@ func sweep(t *testing.T, s *redisstore.Store) (ids []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids, cursor = append(ids, page...), next
+		for _, o := range page {
+			ids = append(ids, o.ID)
+		}
+		cursor = next
 	}
 	return ids
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"taskgate/taskroute"
 )
 
 const (
@@ -45,7 +47,7 @@ func parsePosition(s string) (position, error) {
 }
 
 // Orphans implements taskroute.Backend. Without orphans it is one round trip.
-func (s *Store) Orphans(ctx context.Context, cursor string, limit int) (ids []string, next string, err error) {
+func (s *Store) Orphans(ctx context.Context, cursor string, limit int) (orphans []taskroute.Orphan, next string, err error) {
 	at, err := parsePosition(cursor)
 	if err != nil {
 		return nil, "", err
@@ -64,11 +66,11 @@ func (s *Store) Orphans(ctx context.Context, cursor string, limit int) (ids []st
 	}
 	members, pageEnd := page.Val()
 	if _, isDead := dead[at.holder]; isDead || at.holder == "" {
-		if ids, err = s.sift(ctx, at.holder, members, now, dead[at.holder]); err != nil {
+		if orphans, err = s.sift(ctx, at.holder, members, now, dead[at.holder]); err != nil {
 			return nil, "", err
 		}
 	}
-	return ids, s.advance(ctx, at.holder, pageEnd, dead), nil
+	return orphans, s.advance(ctx, at.holder, pageEnd, dead), nil
 }
 
 // advance is the cursor after a page that ended at pageEnd; 0 is the set's end.
@@ -119,7 +121,7 @@ func parseDead(reply *redis.Cmd) (now int64, dead map[string]int64, err error) {
 // sift looks at the documents of a page of holder's entries. It returns those
 // that are orphans and drops the entries that are stale. The holder is dead since
 // then.
-func (s *Store) sift(ctx context.Context, holder string, members []string, now, since int64) (orphans []string, err error) {
+func (s *Store) sift(ctx context.Context, holder string, members []string, now, since int64) (orphans []taskroute.Orphan, err error) {
 	hashes := make([]*redis.SliceCmd, len(members)/2)
 	if len(hashes) == 0 {
 		return nil, nil
@@ -136,7 +138,7 @@ func (s *Store) sift(ctx context.Context, holder string, members []string, now, 
 		id, rankText := members[2*i], members[2*i+1]
 		switch s.judge(holder, rankText, hash.Val(), now, since) {
 		case orphaned:
-			orphans = append(orphans, id)
+			orphans = append(orphans, taskroute.Orphan{ID: id, Holder: holder})
 		case staleEntry:
 			stale = append(stale, id, rankText)
 		}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,18 +16,65 @@ import (
 	"taskgate/taskroute"
 	"taskgate/taskroute/boltstore"
 	"taskgate/taskroute/memstore"
+	"taskgate/taskroute/redisstore"
 	"taskgate/upstream"
 )
 
 // openStore opens the store that the configuration names.
-func openStore(_ context.Context, cfg config.Config, _ *zap.Logger) (taskroute.Backend, error) {
+func openStore(ctx context.Context, cfg config.Config, log *zap.Logger) (taskroute.Backend, error) {
 	switch cfg.Store.Kind() {
 	case config.StoreMemory:
 		return memstore.New(time.Now), nil
 	case config.StoreEmbedded:
 		return boltstore.Open(string(cfg.Store), time.Now)
 	}
-	return nil, errors.New("not built yet")
+	return openRedis(ctx, cfg, log)
+}
+
+// openRedis connects, and tells of settings that may lose tasks.
+func openRedis(ctx context.Context, cfg config.Config, log *zap.Logger) (taskroute.Backend, error) {
+	address, err := redisURL(cfg)
+	if err != nil {
+		return nil, err
+	}
+	store, err := redisstore.Open(ctx, address, redisstore.Options{Prefix: cfg.Redis.Prefix + ":", Timeout: cfg.Timeouts.Store})
+	if err != nil {
+		return nil, err
+	}
+	findings, err := store.Report(ctx)
+	if err != nil {
+		log.Warn("the settings of Redis could not be looked at", zap.Error(err))
+	}
+	for _, f := range findings {
+		level := zap.InfoLevel
+		if f.Serious {
+			level = zap.WarnLevel
+		}
+		log.Log(level, f.Text)
+	}
+	return store, nil
+}
+
+// redisURL puts what the redis section says into the store's URL.
+func redisURL(cfg config.Config) (string, error) {
+	u, err := url.Parse(string(cfg.Store))
+	if err != nil {
+		return "", errors.New("not a URL") // err shows it, with its password
+	}
+	r := cfg.Redis
+	if r.Username != "" || r.Password.Value() != "" {
+		u.User = url.UserPassword(r.Username, r.Password.Value())
+	}
+	u.Host = strings.Join(append([]string{u.Host}, r.Addresses...), ",")
+	q := u.Query()
+	if r.MasterName != "" {
+		q.Set("master", r.MasterName)
+	}
+	if r.PoolSize > 0 {
+		q.Set("pool_size", strconv.Itoa(r.PoolSize))
+	}
+	u.RawQuery = q.Encode()
+	return u.String(), nil
 }
 
 // newCaller makes the connector to one upstream.
