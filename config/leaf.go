@@ -160,10 +160,13 @@ func (s Store) String() string {
 	}
 	u, err := url.Parse(string(s))
 	if err != nil {
-		return "redis://(hidden)"
+		return "(hidden)"
 	}
 	return u.Redacted()
 }
+
+// GoString keeps %#v from printing a password.
+func (s Store) GoString() string { return strconv.Quote(s.String()) }
 
 // MarshalText writes what String returns.
 func (s Store) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -148,6 +148,8 @@ func (v *validator) timeouts(c Config) {
 	}
 	if c.Lease < time.Second {
 		v.problem("lease", "%s is too short to be renewed reliably; write 10s", c.Lease)
+	} else if c.Timeouts.Store >= c.Lease {
+		v.problem("timeouts.store", "%s is not below lease %s, which could then not be renewed in time; lower it", c.Timeouts.Store, c.Lease)
 	}
 }
 

@@ -22,7 +22,7 @@ func (v *validator) store(c Config) {
 		}
 	case StoreEmbedded:
 		if c.Store == "" || strings.Contains(string(c.Store), "://") {
-			v.problem("store", "%q is not a store; write memory, a file such as ./data/taskgate.db, or redis://host:6379/0", string(c.Store))
+			v.problem("store", "%q is not a store; write memory, a file such as ./data/taskgate.db, or redis://host:6379/0", redact(string(c.Store)))
 		}
 	}
 	v.redis(c)

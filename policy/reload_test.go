@@ -34,7 +34,9 @@ func writeFile(t *testing.T, path, text string) {
 }
 
 // named is a policy that decides every call by a rule of this name.
-func named(name string) string { return fmt.Sprintf("rules: [{name: %s, match: {tool: \"*\"}}]\n", name) }
+func named(name string) string {
+	return fmt.Sprintf("rules: [{name: %s, match: {tool: \"*\"}}]\n", name)
+}
 
 func TestReload(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p.yaml")
