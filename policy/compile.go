@@ -48,28 +48,35 @@ func (c *compiler) find(sev Severity, f *file, line int, format string, args ...
 // base makes the fallback rule of all files' defaults and the one profile.
 func (c *compiler) base() {
 	c.fallback = &rule{name: "defaults", path: "defaults"}
-	var profiled *file
-	var profile layer
 	for _, f := range c.files {
 		if f.doc.Defaults != nil {
 			c.defaults(f)
 		}
-		if f.doc.Profile == "" {
-			continue
-		}
-		if profiled != nil {
-			c.find(Error, f, f.lines["profile"], "profile: %s sets it already; keep one of the two", source(profiled.name, profiled.lines["profile"]))
-		}
-		profiled, profile = f, f.doc.Profile.layer()
 	}
-	if profiled != nil {
-		c.fallback.layers = append(c.fallback.layers, profile)
-		if c.fallback.file == nil {
-			c.fallback.file, c.fallback.path = profiled, "profile"
-		}
-	}
+	c.profile()
 	c.fallback.layers = append(c.fallback.layers, builtIn())
 	c.fallback.decide()
+}
+
+// profile adds the profile that one of the files may name.
+func (c *compiler) profile() {
+	var first *file
+	for _, f := range c.files {
+		switch {
+		case f.doc.Profile == "":
+		case first != nil:
+			c.find(Error, f, f.lines["profile"], "profile: %s sets it already; keep one of the two", source(first.name, first.lines["profile"]))
+		default:
+			first = f
+		}
+	}
+	if first == nil {
+		return
+	}
+	c.fallback.layers = append(c.fallback.layers, first.doc.Profile.layer())
+	if c.fallback.file == nil {
+		c.fallback.file, c.fallback.path = first, "profile"
+	}
 }
 
 // defaults adds a file's defaults to those of the others. Each field may be set
@@ -126,26 +133,31 @@ func (c *compiler) saysWhen(r *rule, m *match) bool {
 	if m != nil && *m != (match{}) {
 		return true
 	}
-	if !r.file.broken(r.path) && r.file.lines[r.path+".match.when"] == 0 {
+	if !r.file.broken(r.path) && (m == nil || !r.file.saysAny(r.path+".match")) {
 		c.find(Error, r.file, r.file.lines[r.path], "%s: match is missing; write match: {tool: \"*\"} for every call, or use defaults", r.path)
 	}
 	return false
 }
 
+// match compiles what a rule matches. Empty text says neither everything nor
+// nothing, so it may not be written.
 func (c *compiler) match(r *rule, m *match) {
 	r.upstream = c.pattern(r, "upstream", m.Upstream)
 	r.tool = c.pattern(r, "tool", m.Tool)
 	c.when(r, m.When)
+	for _, field := range []struct{ name, text string }{{"upstream", m.Upstream}, {"tool", m.Tool}, {"when", m.When}} {
+		path := r.path + ".match." + field.name
+		if line, ok := r.file.lines[path]; ok && field.text == "" && !r.file.broken(path) {
+			c.find(Error, r.file, line, "%s: is empty; remove the key to match everything", path)
+		}
+	}
 }
 
 func (c *compiler) when(r *rule, text string) {
-	at := r.path + ".match"
 	if text == "" {
-		if line, ok := r.file.lines[at+".when"]; ok {
-			c.find(Error, r.file, line, "%s.when: is empty; write a condition or remove the key", at)
-		}
 		return
 	}
+	at := r.path + ".match"
 	var err error
 	if r.when, err = compileWhen(c.env, text); err != nil {
 		c.find(Error, r.file, r.file.line(at, "when"), "%s.when: %v", at, err)

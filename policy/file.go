@@ -75,6 +75,16 @@ func (f *file) broken(path string) bool {
 	})
 }
 
+// saysAny tells that something is written below path.
+func (f *file) saysAny(path string) bool {
+	for at := range f.lines {
+		if strings.HasPrefix(at, path+".") {
+			return true
+		}
+	}
+	return false
+}
+
 // rulePath is where rule i is found in its file.
 func rulePath(i int) string { return fmt.Sprintf("rules[%d]", i) }
 

@@ -103,8 +103,8 @@ func (r *Reloader) publish(set *Set) {
 }
 
 func (r *Reloader) logEvalError(e EvalError) {
-	r.opts.Log.Warn("policy condition cannot be evaluated; its rule does not match. Further failures are only counted",
-		zap.String("rule", e.Rule), zap.String("source", e.Source), zap.Error(e.First))
+	r.opts.Log.Warn("policy condition cannot be evaluated: its rule does not match; further failures are only counted",
+		zap.String("rule", e.Rule), zap.String("source", e.Source), zap.String("failure", e.First))
 }
 
 func (r *Reloader) read() ([]content, Findings) { return readAll(r.files) }

@@ -157,7 +157,7 @@ func TestSchemaRefusesWhatItCan(t *testing.T) {
 	for _, name := range []string{
 		"bare-number", "empty", "list-for-mapping", "list-for-value", "mapping-for-list", "no-attempt", "no-match",
 		"no-value", "not-a-duration", "not-a-mapping", "number-for-text", "repeated-key", "same-name", "text-for-number",
-		"unknown-key", "unknown-key-in-match", "unknown-nested-key", "unknown-profile", "unknown-word", "when-empty",
+		"unknown-key", "unknown-key-in-match", "unknown-nested-key", "unknown-profile", "unknown-word", "empty-match",
 	} {
 		data, err := os.ReadFile("testdata/bad/" + name + ".yaml")
 		if err != nil {

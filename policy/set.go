@@ -95,7 +95,7 @@ type EvalError struct {
 	Rule   string
 	Source string // file:line
 	Count  int64
-	First  error
+	First  string // the kind of the first failure; never a part of the arguments
 }
 
 // EvalErrors lists the conditions that failed since the set was loaded.

@@ -45,7 +45,7 @@ type condition struct {
 	text    string
 	program cel.Program
 	failed  atomic.Int64
-	first   atomic.Pointer[error]
+	first   atomic.Pointer[string]
 }
 
 // compileWhen compiles and type-checks text. The error is one line for people.
@@ -98,5 +98,17 @@ func (c *condition) holds(f *facts) (bool, error) {
 // count records a failed evaluation and tells the first.
 func (c *condition) count(err error) (first bool) {
 	c.failed.Add(1)
-	return c.first.CompareAndSwap(nil, &err)
+	kind := failureKind(err)
+	return c.first.CompareAndSwap(nil, &kind)
+}
+
+// failureKind is what may be logged of a failure. The whole text may quote the
+// arguments, as in `parsing "hunter2"`, and is for Explain only.
+func failureKind(err error) string {
+	for _, kind := range []string{"no such key", "no such overload", "cost limit exceeded", "not true or false", "index out of bounds", "cannot unmarshal"} {
+		if strings.Contains(err.Error(), kind) {
+			return kind
+		}
+	}
+	return "another failure"
 }
