@@ -61,14 +61,17 @@ func (e *endpoint) exchange(ctx context.Context, out outgoing, receive func(wire
 	defer e.after(ctx, giveUp)()
 
 	a, err := e.request(stream, closeStream, out, &sent, receive)
-	if err == nil {
-		return a, nil
-	}
-	if ctx.Err() != nil || isKind(err, TooLarge) {
+	switch {
+	case ctx.Err() != nil:
 		giveUp() // here too: the request may have got out since ctx ended
+		// A response now is what the upstream says of a cancelled request.
+		return answer{}, ended(ctx, nil)
+	case isKind(err, TooLarge):
+		giveUp()
+	case err != nil:
+		closeStream()
 	}
-	closeStream()
-	return answer{}, ended(ctx, err)
+	return a, err
 }
 
 // request is an exchange without the ways to end it early. After a response

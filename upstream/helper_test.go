@@ -58,7 +58,8 @@ func toolCall(id uint64, tool, arguments string) Request {
 
 // recorder is a Handler that remembers. Its ask answers; nil declines.
 type recorder struct {
-	ask func(ctx context.Context, method string, params wire.Raw) (wire.Raw, *wire.Error)
+	ask        func(ctx context.Context, method string, params wire.Raw) (wire.Raw, *wire.Error)
+	onProgress func()
 
 	mu       sync.Mutex
 	progress []string
@@ -70,6 +71,9 @@ func (r *recorder) Progress(params wire.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.progress = append(r.progress, string(params.Bytes()))
+	if r.onProgress != nil {
+		r.onProgress()
+	}
 }
 
 func (r *recorder) Notify(method string, params wire.Raw) {
