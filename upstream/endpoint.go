@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -199,12 +200,10 @@ func copyHeader(to, from http.Header) {
 // again after it may have been read (contract 7): it looks for these spellings
 // only, while a server does not mind the case.
 func hideFromTransport(h http.Header) {
-	for canonical, spelling := range map[string]string{
-		"Idempotency-Key": "idempotency-key", "X-Idempotency-Key": "x-idempotency-key",
-	} {
-		if v, ok := h[canonical]; ok {
-			delete(h, canonical)
-			h[spelling] = v
+	for _, name := range [...]string{"Idempotency-Key", "X-Idempotency-Key"} {
+		if v, ok := h[name]; ok {
+			delete(h, name)
+			h[strings.ToLower(name)] = v
 		}
 	}
 }

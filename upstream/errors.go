@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"go.uber.org/zap"
 )
 
 // Error is a call without a response.
@@ -92,6 +94,16 @@ func (r *refusal) Error() string {
 		return fmt.Sprintf("%s: %.200q", text, excerpt)
 	}
 	return text
+}
+
+// cause is an error for the log. What an upstream wrote stays out of it: it may
+// repeat what was sent.
+func cause(err error) zap.Field {
+	var r *refusal
+	if errors.As(err, &r) {
+		return zap.Int("status", r.status)
+	}
+	return zap.Error(err)
 }
 
 func refused(status int, body []byte) *Error {

@@ -51,8 +51,7 @@ func (l *legacy) call(ctx context.Context, r Request, h Handler) (reply Reply, d
 		l.metrics.lost.Inc()
 		l.opts.Log.Info("upstream lost the session", zap.String("upstream", l.opts.Name), zap.Int("attempt", attempt))
 		if attempt == 2 {
-			return Reply{}, false, &Error{Kind: Refused, Status: a.status,
-				Err: errors.New("the session was unknown again right after initialize")}
+			return Reply{}, false, &Error{Kind: Refused, Err: errors.New("the session was unknown again right after initialize")}
 		}
 	}
 }
@@ -128,7 +127,7 @@ func (l *legacy) end(ctx context.Context, s *session) {
 	ctx, cancel := context.WithTimeout(ctx, l.opts.CancelTimeout)
 	defer cancel()
 	if err := l.endpoint.tell(ctx, http.MethodDelete, nil, s.headers(s.header)); err != nil {
-		l.opts.Log.Debug("upstream did not end the session", zap.String("upstream", l.opts.Name), zap.Error(err))
+		l.opts.Log.Debug("upstream did not end the session", zap.String("upstream", l.opts.Name), cause(err))
 	}
 }
 

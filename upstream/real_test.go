@@ -216,7 +216,7 @@ func TestEverythingSessionsEndOnClose(t *testing.T) {
 	if err := h.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
+	body := `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
 	req, _ := http.NewRequest(http.MethodPost, server.url(), strings.NewReader(body))
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
