@@ -106,8 +106,13 @@ func TestRefusalQuotesALittleOfTheBody(t *testing.T) {
 }
 
 func TestNobodyListens(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
 	for _, era := range []Era{Auto, Legacy, Modern} {
-		h := connect(t, Options{URL: "http://user:secret@127.0.0.1:" + freePort(t) + "/?key=secret", Era: era})
+		h := connect(t, Options{URL: "http://user:secret@" + l.Addr().String() + "/?key=secret", Era: era})
 		_, err := h.Call(t.Context(), toolCall(5, "x", `{}`), &recorder{})
 		var e *Error
 		if !errors.As(err, &e) || e.Kind != Unreachable || e.MayHaveRun || strings.Contains(err.Error(), "secret") {

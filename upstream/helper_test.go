@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"taskgate/internal/mcptest"
 	"taskgate/wire"
 )
 
@@ -20,13 +21,7 @@ const deadline = 20 * time.Second
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	end := time.Now().Add(deadline)
-	for !ok() {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", deadline, what)
-		}
-		time.Sleep(2 * time.Millisecond) // between two looks, not instead of one
-	}
+	mcptest.Eventually(t, deadline, what, ok)
 }
 
 func connect(t *testing.T, o Options) *HTTP {
