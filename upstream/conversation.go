@@ -164,7 +164,7 @@ func (c *conversation) withdraw(params wire.Raw) {
 func (c *conversation) sendCancelled(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.legacy.opts.CancelTimeout)
 	defer cancel()
-	params := wire.Object{}.With("requestId", number(c.request.ID)).With("reason", wire.Quote("cancelled by the client"))
+	params := wire.Object{}.With("requestId", number(c.request.ID)).With("reason", wire.Quote("nobody waits for the response any more"))
 	m := wire.Message{Method: "notifications/cancelled", Params: params.Bytes()}
 	if err := c.legacy.endpoint.post(ctx, m, c.header); err != nil {
 		c.legacy.opts.Log.Debug("upstream was not told of a cancellation", zap.String("upstream", c.legacy.opts.Name), cause(err))

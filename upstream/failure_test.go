@@ -353,7 +353,7 @@ func TestInfoOfAnUpstreamInTrouble(t *testing.T) {
 		"JSON-RPC error": {func(w http.ResponseWriter, r received) {
 			replyJSON(w, 200, r.ID, `"error":{"code":-32603,"message":"m"}`)
 		}, Incompatible},
-		"no object": {func(w http.ResponseWriter, r received) { replyJSON(w, 200, r.ID, `"result":[]`) }, Broken},
+		"no object": {func(w http.ResponseWriter, r received) { replyJSON(w, 200, r.ID, `"result":[]`) }, Incompatible},
 	} {
 		for _, era := range []Era{Modern, Legacy} {
 			s := serve(t, func(w http.ResponseWriter, r received) bool { tt.answer(w, r); return true })

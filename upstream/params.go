@@ -76,7 +76,7 @@ func callHeader(r Request, era Era) http.Header {
 	h := make(http.Header, len(r.Header)+4)
 	copyHeader(h, r.Header)
 	for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding",
-		"Upgrade", "Content-Length", "Content-Encoding", wire.HeaderSession, wire.HeaderLastEvent} {
+		"Upgrade", "Host", "Content-Length", "Content-Encoding", wire.HeaderSession, wire.HeaderLastEvent} {
 		delete(h, name)
 	}
 	for name := range h {
