@@ -33,7 +33,7 @@ func (d *detector) era(ctx context.Context, r Request) (Era, error) {
 	}
 	// A probe carries the headers of one principal, so only that one shares it.
 	return d.probes.do(ctx, r.Principal, func(ctx context.Context) (Era, error) {
-		era, err := d.probe(ctx, callHeader(r, Modern))
+		era, err := d.probe(ctx, callHeader(r, Legacy)) // Mcp-Param-* are of the call alone
 		if err != nil {
 			d.metrics.probes.WithLabelValues("inconclusive").Inc()
 			return "", err
