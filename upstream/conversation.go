@@ -126,7 +126,7 @@ func (c *conversation) reply(ctx context.Context, method string, answer wire.Mes
 		}
 	}
 	c.legacy.opts.Log.Warn("upstream did not take an answer", zap.String("upstream", c.legacy.opts.Name),
-		zap.String("method", method), zap.Error(err))
+		zap.String("method", method), cause(err))
 	c.fail(broken(0, "the answer to %s could not be delivered: %w", method, err))
 }
 
@@ -164,9 +164,9 @@ func (c *conversation) withdraw(params wire.Raw) {
 func (c *conversation) sendCancelled(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.legacy.opts.CancelTimeout)
 	defer cancel()
-	params := wire.Object{}.With("requestId", number(c.request.ID)).With("reason", wire.Quote("cancelled by the client"))
+	params := wire.Object{}.With("requestId", number(c.request.ID)).With("reason", wire.Quote("nobody waits for the response any more"))
 	m := wire.Message{Method: "notifications/cancelled", Params: params.Bytes()}
 	if err := c.legacy.endpoint.post(ctx, m, c.header); err != nil {
-		c.legacy.opts.Log.Debug("upstream was not told of a cancellation", zap.String("upstream", c.legacy.opts.Name), zap.Error(err))
+		c.legacy.opts.Log.Debug("upstream was not told of a cancellation", zap.String("upstream", c.legacy.opts.Name), cause(err))
 	}
 }

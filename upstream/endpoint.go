@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,14 +62,17 @@ func (e *endpoint) exchange(ctx context.Context, out outgoing, receive func(wire
 	defer e.after(ctx, giveUp)()
 
 	a, err := e.request(stream, closeStream, out, &sent, receive)
-	if err == nil {
-		return a, nil
-	}
-	if ctx.Err() != nil || isKind(err, TooLarge) {
+	switch {
+	case ctx.Err() != nil:
 		giveUp() // here too: the request may have got out since ctx ended
+		// A response now is what the upstream says of a cancelled request.
+		return answer{}, ended(ctx, nil)
+	case isKind(err, TooLarge):
+		giveUp()
+	case err != nil:
+		closeStream()
 	}
-	closeStream()
-	return answer{}, ended(ctx, err)
+	return a, err
 }
 
 // request is an exchange without the ways to end it early. After a response
@@ -196,12 +200,10 @@ func copyHeader(to, from http.Header) {
 // again after it may have been read (contract 7): it looks for these spellings
 // only, while a server does not mind the case.
 func hideFromTransport(h http.Header) {
-	for canonical, spelling := range map[string]string{
-		"Idempotency-Key": "idempotency-key", "X-Idempotency-Key": "x-idempotency-key",
-	} {
-		if v, ok := h[canonical]; ok {
-			delete(h, canonical)
-			h[spelling] = v
+	for _, name := range [...]string{"Idempotency-Key", "X-Idempotency-Key"} {
+		if v, ok := h[name]; ok {
+			delete(h, name)
+			h[strings.ToLower(name)] = v
 		}
 	}
 }

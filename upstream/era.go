@@ -33,7 +33,7 @@ func (d *detector) era(ctx context.Context, r Request) (Era, error) {
 	}
 	// A probe carries the headers of one principal, so only that one shares it.
 	return d.probes.do(ctx, r.Principal, func(ctx context.Context) (Era, error) {
-		era, err := d.probe(ctx, callHeader(r, Modern))
+		era, err := d.probe(ctx, callHeader(r, Legacy)) // Mcp-Param-* are of the call alone
 		if err != nil {
 			d.metrics.probes.WithLabelValues("inconclusive").Inc()
 			return "", err
@@ -95,11 +95,10 @@ func (d *detector) probe(ctx context.Context, header http.Header) (Era, error) {
 // unknownToIt tells the failures of server/discover that are an answer in
 // themselves: the server knows no such request.
 func unknownToIt(err error) bool {
-	var r *refusal
-	if !errors.As(err, &r) {
-		return errors.Is(err, errNoResponse)
+	if r := unread(err); r != nil {
+		return wrongEndpointStatus(r.status) || r.status == http.StatusNotAcceptable || r.status == http.StatusUnsupportedMediaType
 	}
-	return wrongEndpoint(err) || r.status == http.StatusNotAcceptable || r.status == http.StatusUnsupportedMediaType
+	return errors.Is(err, errNoResponse)
 }
 
 // eraOfError reads an error in place of a DiscoverResult. Some errors only a

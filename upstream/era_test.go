@@ -190,6 +190,24 @@ func TestNoSecondTryWhenTheCallMayHaveRun(t *testing.T) {
 	}
 }
 
+// TestCodesOfTheServersOwn: what only a modern server means by a code with HTTP
+// 400, any legacy tool may mean something else by.
+func TestCodesOfTheServersOwn(t *testing.T) {
+	for _, era := range []Era{Modern, Legacy} {
+		s := serve(t, answering(func(w http.ResponseWriter, r received) {
+			replyJSON(w, 200, r.ID, `"error":{"code":-32022,"message":"the robot is out of paint"}`)
+		}))
+		h := connect(t, Options{URL: s.URL})
+		h.detector.set(era)
+		reply, err := h.Call(t.Context(), toolCall(5, "x", `{}`), &recorder{})
+		if err != nil || reply.Error == nil {
+			t.Errorf("%s: %s %v", era, reply.Result, err)
+		}
+		check(t, "probes", len(s.all(method("server/discover"))), 0)
+		check(t, "calls", len(s.all(method("tools/call"))), 1)
+	}
+}
+
 func TestFixedEraIsNotProbed(t *testing.T) {
 	for _, era := range []Era{Modern, Legacy} {
 		s := serve(t, func(w http.ResponseWriter, r received) bool { w.WriteHeader(http.StatusBadRequest); return true })

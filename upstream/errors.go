@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"go.uber.org/zap"
 )
 
 // Error is a call without a response.
@@ -92,6 +94,39 @@ func (r *refusal) Error() string {
 		return fmt.Sprintf("%s: %.200q", text, excerpt)
 	}
 	return text
+}
+
+// unread returns the refusal in err when the request was refused unread, else
+// nil. An error about a call that may have run can have a refusal in it too:
+// of something that was sent while it ran.
+func unread(err error) *refusal {
+	var e *Error
+	var r *refusal
+	if errors.As(err, &e) && !e.MayHaveRun && errors.As(err, &r) {
+		return r
+	}
+	return nil
+}
+
+// wrongEndpoint tells a refusal that suggests that the server, if it is one,
+// does not speak the protocol that it was spoken to in.
+func wrongEndpoint(err error) bool {
+	r := unread(err)
+	return r != nil && wrongEndpointStatus(r.status)
+}
+
+func wrongEndpointStatus(status int) bool {
+	return status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusMethodNotAllowed
+}
+
+// cause is an error for the log. What an upstream wrote stays out of it: it may
+// repeat what was sent.
+func cause(err error) zap.Field {
+	var r *refusal
+	if errors.As(err, &r) {
+		return zap.Int("status", r.status)
+	}
+	return zap.Error(err)
 }
 
 func refused(status int, body []byte) *Error {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"taskgate/wire"
 )
@@ -104,8 +106,13 @@ func TestRefusalQuotesALittleOfTheBody(t *testing.T) {
 }
 
 func TestNobodyListens(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
 	for _, era := range []Era{Auto, Legacy, Modern} {
-		h := connect(t, Options{URL: "http://user:secret@127.0.0.1:" + freePort(t) + "/?key=secret", Era: era})
+		h := connect(t, Options{URL: "http://user:secret@" + l.Addr().String() + "/?key=secret", Era: era})
 		_, err := h.Call(t.Context(), toolCall(5, "x", `{}`), &recorder{})
 		var e *Error
 		if !errors.As(err, &e) || e.Kind != Unreachable || e.MayHaveRun || strings.Contains(err.Error(), "secret") {
@@ -333,5 +340,56 @@ func TestMetrics(t *testing.T) {
 	check(t, "sessions", testutil.ToFloat64(h.metrics.sessions), 0)
 	if _, err := NewHTTP(Options{Name: "a", URL: s.URL, Metrics: registry}); err != nil {
 		t.Errorf("after Close: %v", err)
+	}
+}
+
+func TestInfoOfAnUpstreamInTrouble(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer func(http.ResponseWriter, received)
+		kind   ErrorKind
+	}{
+		"401": {func(w http.ResponseWriter, _ received) { w.WriteHeader(401) }, Unauthorized},
+		"500": {func(w http.ResponseWriter, _ received) { w.WriteHeader(500) }, Refused},
+		"JSON-RPC error": {func(w http.ResponseWriter, r received) {
+			replyJSON(w, 200, r.ID, `"error":{"code":-32603,"message":"m"}`)
+		}, Incompatible},
+		"no object": {func(w http.ResponseWriter, r received) { replyJSON(w, 200, r.ID, `"result":[]`) }, Incompatible},
+	} {
+		for _, era := range []Era{Modern, Legacy} {
+			s := serve(t, func(w http.ResponseWriter, r received) bool { tt.answer(w, r); return true })
+			h := connect(t, Options{URL: s.URL, Era: era})
+			_, err := h.Info(t.Context())
+			if !isKind(err, tt.kind) || errors.Is(err, ErrOutcomeUnknown) {
+				t.Errorf("%s, %s: %v", name, era, err)
+			}
+		}
+	}
+}
+
+func TestLogsDoNotRepeatWhatTheUpstreamSays(t *testing.T) {
+	core, logs := observer.New(zap.DebugLevel)
+	s := serve(t, func(w http.ResponseWriter, r received) bool {
+		if r.http == http.MethodDelete || r.IsResponse() {
+			http.Error(w, "you said s3cret", http.StatusInternalServerError)
+			return true
+		}
+		return answering(func(w http.ResponseWriter, r received) {
+			stream(w, event(`{'jsonrpc':'2.0','id':9,'method':'roots/list'}`))
+			waitForCancel(r)
+		})(w, r)
+	})
+	h := connectLegacy(t, s, Options{Log: zap.New(core)})
+	if _, err := h.Call(t.Context(), toolCall(5, "x", `{}`), &recorder{}); !isKind(err, Broken) {
+		t.Fatal(err)
+	}
+	if err := h.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check(t, "entries", logs.Len(), 2)
+	for _, entry := range logs.All() {
+		check(t, "status in "+entry.Message, entry.ContextMap()["status"], any(int64(500)))
+		if strings.Contains(fmt.Sprint(entry.ContextMap()), "s3cret") {
+			t.Errorf("%s: %v", entry.Message, entry.ContextMap())
+		}
 	}
 }

@@ -20,8 +20,9 @@ type HTTP struct {
 	metrics    *metrics
 	unregister func()
 
-	gate    gate           // calls
-	running sync.WaitGroup // what calls leave behind for a moment
+	gate    gate           // calls, and what else starts something
+	running sync.WaitGroup // what they leave behind for a moment
+	closing sync.Mutex     // one Close after the other
 }
 
 var _ Caller = (*HTTP)(nil)
@@ -133,6 +134,10 @@ func (h *HTTP) Run(ctx context.Context) error {
 }
 
 func (h *HTTP) runOnce(ctx context.Context) {
+	if h.gate.enter() != nil {
+		return
+	}
+	defer h.gate.leave()
 	h.sessions.endIdle(ctx, h.opts.Now().Add(-h.opts.SessionIdle))
 }
 
@@ -143,12 +148,18 @@ func (h *HTTP) Close(ctx context.Context) error {
 	if first {
 		h.unregister()
 	}
+	h.closing.Lock()
+	defer h.closing.Unlock()
+	if err == nil {
+		h.running.Wait() // a session may still be on its way into the pool
+	}
 	h.sessions.endIdle(ctx, h.opts.Now().Add(time.Second))
+	if err == nil {
+		h.running.Wait()
+	}
 	h.endpoint.client.CloseIdleConnections()
 	if err != nil {
 		return fmt.Errorf("close upstream %q: %w", h.opts.Name, err)
 	}
-	h.running.Wait()
-	h.endpoint.client.CloseIdleConnections()
 	return nil
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 
 	"go.uber.org/zap"
 
@@ -21,10 +19,6 @@ type legacy struct {
 	opts     Options
 	metrics  *metrics
 }
-
-// legacyVersions are what a server may answer to the newest one. The first has
-// no Streamable HTTP of its own, but some servers say so.
-var legacyVersions = []string{"2024-11-05", "2025-03-26", "2025-06-18", wire.LegacyVersion}
 
 // call sends the request in the caller's session. When the server does not
 // know the session any more it has refused the request unread, so a second
@@ -51,8 +45,7 @@ func (l *legacy) call(ctx context.Context, r Request, h Handler) (reply Reply, d
 		l.metrics.lost.Inc()
 		l.opts.Log.Info("upstream lost the session", zap.String("upstream", l.opts.Name), zap.Int("attempt", attempt))
 		if attempt == 2 {
-			return Reply{}, false, &Error{Kind: Refused, Status: a.status,
-				Err: errors.New("the session was unknown again right after initialize")}
+			return Reply{}, false, &Error{Kind: Refused, Err: errors.New("the session was unknown again right after initialize")}
 		}
 	}
 }
@@ -107,16 +100,23 @@ func (l *legacy) initialize(ctx context.Context, capabilities wire.Raw, header h
 		return nil, &Error{Kind: Incompatible, Status: a.status, Err: wire.ParseError(a.Error)}
 	}
 	s := &session{id: a.session, init: a.Result, header: header}
-	result, err := wire.ParseObject(a.Result)
-	if err != nil {
-		return nil, broken(a.status, "result: %w", err)
-	}
+	result, _ := wire.ParseObject(a.Result) // what is no object has no version either
 	s.version, _ = wire.String(result.Get("protocolVersion"))
-	if !slices.Contains(legacyVersions, s.version) {
+	if !knownLegacy(s.version) {
 		l.end(ctx, s)
-		return nil, &Error{Kind: Incompatible, Err: fmt.Errorf("the server wants protocol version %.40q", s.version)}
+		return nil, &Error{Kind: Incompatible, Status: a.status, Err: fmt.Errorf("the server wants protocol version %.40q", s.version)}
 	}
 	return s, nil
+}
+
+// knownLegacy tells the versions that a server may answer to the newest one.
+// The first has no Streamable HTTP of its own, but some servers say so.
+func knownLegacy(version string) bool {
+	switch version {
+	case "2024-11-05", "2025-03-26", "2025-06-18", wire.LegacyVersion:
+		return true
+	}
+	return false
 }
 
 // end tells the server that the session is over, within CancelTimeout. The
@@ -128,7 +128,7 @@ func (l *legacy) end(ctx context.Context, s *session) {
 	ctx, cancel := context.WithTimeout(ctx, l.opts.CancelTimeout)
 	defer cancel()
 	if err := l.endpoint.tell(ctx, http.MethodDelete, nil, s.headers(s.header)); err != nil {
-		l.opts.Log.Debug("upstream did not end the session", zap.String("upstream", l.opts.Name), zap.Error(err))
+		l.opts.Log.Debug("upstream did not end the session", zap.String("upstream", l.opts.Name), cause(err))
 	}
 }
 
@@ -140,40 +140,8 @@ func (l *legacy) info(ctx context.Context) (info Info, doubt bool, err error) {
 		return Info{}, noLegacy(err), err
 	}
 	l.end(context.WithoutCancel(ctx), s)
-	o, err := wire.ParseObject(s.init)
-	if err != nil {
-		return Info{}, false, during("initialize", broken(0, "result: %w", err))
-	}
+	o, _ := wire.ParseObject(s.init) // initialize has seen that it is one
 	return Info{Capabilities: o.Get("capabilities"), ServerInfo: o.Get("serverInfo"), Instructions: o.Get("instructions")}, false, nil
-}
-
-// lost tells whether the server has refused the request because it does not
-// know the session (any more): by 404, as the specification says, or by a 400
-// that talks of it.
-func (s *session) lost(a answer, err error) bool {
-	var r *refusal
-	switch {
-	case errors.As(err, &r):
-		return r.status == http.StatusNotFound && s.id != "" || r.status == http.StatusBadRequest && aboutSession(r.body)
-	case err != nil || a.Error == nil:
-		return false
-	}
-	e := wire.ParseError(a.Error)
-	switch a.status {
-	case http.StatusNotFound:
-		return s.id != "" && (!a.named || e.Code == codeSessionUnknown)
-	case http.StatusBadRequest:
-		return e.Code != wire.CodeInvalidParams && aboutSession(e.Message)
-	}
-	return false
-}
-
-// codeSessionUnknown is what the TypeScript SDK's servers use with 404.
-const codeSessionUnknown = -32001
-
-func aboutSession(text string) bool {
-	text = strings.ToLower(text)
-	return strings.Contains(text, "session") || strings.Contains(text, "not initialized")
 }
 
 // noLegacy tells whether a session could not be opened in a way that suggests
@@ -182,17 +150,10 @@ func noLegacy(err error) bool {
 	return isKind(err, Incompatible) || wrongEndpoint(err)
 }
 
-func wrongEndpoint(err error) bool {
-	var r *refusal
-	if !errors.As(err, &r) {
-		return false
-	}
-	return r.status == http.StatusBadRequest || r.status == http.StatusNotFound || r.status == http.StatusMethodNotAllowed
-}
-
-// modernOnly tells a refusal that only a modern server gives to a legacy request.
+// modernOnly tells a refusal that only a modern server gives to a legacy
+// request. With another status the code would be the server's own invention.
 func (a answer) modernOnly() bool {
-	if a.Error == nil {
+	if a.Error == nil || a.status != http.StatusBadRequest {
 		return false
 	}
 	code := wire.ParseError(a.Error).Code

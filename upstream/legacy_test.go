@@ -275,23 +275,31 @@ func TestAnswerIsSentAgainWhenItDoesNotArrive(t *testing.T) {
 	check(t, "tries", tries.Load(), 2)
 }
 
+// TestAnswerThatNeverArrivesEndsTheCall: however the answer is refused, it is
+// not the call that was, so the call is not sent again.
 func TestAnswerThatNeverArrivesEndsTheCall(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, r received) bool {
-		if r.http == http.MethodPost && r.IsResponse() {
-			w.WriteHeader(http.StatusBadGateway)
-			return true
-		}
-		return answering(func(w http.ResponseWriter, r received) {
-			stream(w, event(`{'jsonrpc':'2.0','id':9,'method':'roots/list'}`))
-			waitForCancel(r)
-		})(w, r)
-	})
-	h := connectLegacy(t, s, Options{})
-	_, err := h.Call(t.Context(), toolCall(5, "x", `{}`), &recorder{})
-	if !isKind(err, Broken) || !errors.Is(err, ErrOutcomeUnknown) || !strings.Contains(err.Error(), "roots/list") {
-		t.Errorf("error: %v", err)
+	for text, status := range map[string]int{"bad gateway": 502, "session not found": 404, "No valid session ID": 400} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, func(w http.ResponseWriter, r received) bool {
+				if r.http == http.MethodPost && r.IsResponse() {
+					http.Error(w, text, status)
+					return true
+				}
+				return answering(func(w http.ResponseWriter, r received) {
+					stream(w, event(`{'jsonrpc':'2.0','id':9,'method':'roots/list'}`))
+					waitForCancel(r)
+				})(w, r)
+			})
+			h := connect(t, Options{URL: s.URL})
+			_, err := h.Call(t.Context(), toolCall(5, "x", `{}`), &recorder{})
+			if !isKind(err, Broken) || !errors.Is(err, ErrOutcomeUnknown) || !strings.Contains(err.Error(), "roots/list") {
+				t.Errorf("error: %v", err)
+			}
+			equal(t, "messages", s.methods(), "server/discover", "initialize", "notifications/initialized", "tools/call",
+				"response", "response", "response", "notifications/cancelled")
+		})
 	}
-	check(t, "cancelled", len(s.all(method("notifications/cancelled"))), 1)
 }
 
 func TestCancelIsToldBeforeTheStreamCloses(t *testing.T) {
@@ -324,7 +332,7 @@ func TestCancelIsToldBeforeTheStreamCloses(t *testing.T) {
 	check(t, "first", <-closed, "notification")
 	check(t, "second", <-closed, "stream")
 	told := s.all(method("notifications/cancelled"))
-	check(t, "told", string(told[0].Params), `{"requestId":5,"reason":"cancelled by the client"}`)
+	check(t, "told", string(told[0].Params), `{"requestId":5,"reason":"nobody waits for the response any more"}`)
 	check(t, "session", told[0].header.Get("Mcp-Session-Id"), "s-1")
 }
 

@@ -20,7 +20,7 @@ func newMetrics(sessions func() int) *metrics {
 		return prometheus.CounterOpts{Namespace: "taskgate", Subsystem: "upstream", Name: name, Help: help}
 	}
 	return &metrics{
-		failures: prometheus.NewCounterVec(counter("failures_total", "Calls that ended without a response."), []string{"kind"}),
+		failures: prometheus.NewCounterVec(counter("failures_total", "Requests that ended without a response."), []string{"kind"}),
 		probes:   prometheus.NewCounterVec(counter("probes_total", "Probes of the protocol era."), []string{"verdict"}),
 		opened:   prometheus.NewCounter(counter("sessions_opened_total", "Legacy sessions that were opened.")),
 		lost:     prometheus.NewCounter(counter("sessions_lost_total", "Calls whose session the upstream did not know any more.")),

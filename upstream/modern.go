@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"go.uber.org/zap"
@@ -44,12 +45,11 @@ func (d *modern) send(ctx context.Context, r Request, receive func(wire.Message)
 // more): it does not implement the version, or it could not even read the
 // request and gives no reason that the modern protocol knows.
 func (a answer) legacyOnly() bool {
-	if a.Error == nil {
+	if a.Error == nil || !wrongEndpointStatus(a.status) {
 		return false
 	}
 	code := wire.ParseError(a.Error).Code
-	unread := a.status == http.StatusBadRequest || a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed
-	return code == wire.CodeUnsupportedVersion || unread && !a.named && !modernCode(code)
+	return code == wire.CodeUnsupportedVersion || !a.named && !modernCode(code)
 }
 
 func modernCode(code int) bool {
@@ -80,7 +80,7 @@ func (d *modern) info(ctx context.Context) (info Info, doubt bool, err error) {
 	}
 	o, err := wire.ParseObject(a.Result)
 	if err != nil {
-		return Info{}, false, during("server/discover", broken(a.status, "result: %w", err))
+		return Info{}, false, &Error{Kind: Incompatible, Status: a.status, Err: fmt.Errorf("server/discover: result: %w", err)}
 	}
 	meta, _ := wire.ParseObject(o.Get("_meta")) // whoever says nothing there has no serverInfo
 	return Info{Capabilities: o.Get("capabilities"), ServerInfo: meta.Get(wire.MetaServerInfo),

@@ -71,12 +71,14 @@ func takeApart(raw wire.Raw) (params, meta wire.Object, err error) {
 func number(n uint64) wire.Raw { return strconv.AppendUint(nil, n, 10) }
 
 // callHeader is what of the request's own headers goes out. What belongs to the
-// connection, the body or the session is the connector's to set.
+// connection, the body or the session is the connector's to set, and a legacy
+// upstream does not know Mcp-Param-*.
 func callHeader(r Request, era Era) http.Header {
 	h := make(http.Header, len(r.Header)+4)
 	copyHeader(h, r.Header)
 	for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding",
-		"Upgrade", "Content-Length", "Content-Encoding", wire.HeaderSession, wire.HeaderLastEvent} {
+		"Upgrade", "Host", "Content-Length", "Content-Encoding",
+		wire.HeaderSession, wire.HeaderLastEvent, wire.HeaderVersion, wire.HeaderMethod, wire.HeaderName} {
 		delete(h, name)
 	}
 	for name := range h {

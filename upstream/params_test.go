@@ -71,6 +71,7 @@ func TestParamsThatAreNoObject(t *testing.T) {
 func TestCallHeader(t *testing.T) {
 	r := Request{Header: http.Header{
 		"Authorization": {"Bearer x"}, "Mcp-Param-Region": {"eu"}, "Mcp-Session-Id": {"theirs"}, "Last-Event-Id": {"9"},
+		"Mcp-Name": {"theirs"}, "Mcp-Method": {"theirs"}, "Mcp-Protocol-Version": {"theirs"},
 		"Connection": {"close"}, "Transfer-Encoding": {"chunked"}, "Content-Length": {"3"}, "te": {"trailers"},
 	}}
 	modern := callHeader(r, Modern)

@@ -1,102 +1,20 @@
 package upstream
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"taskgate/internal/mcptest"
 	"taskgate/wire"
 )
 
-// everything is @modelcontextprotocol/server-everything, over Streamable HTTP.
-type everything struct {
-	t    *testing.T
-	port string
-	cmd  *exec.Cmd
-}
-
-func startEverything(t *testing.T) *everything {
-	t.Helper()
-	e := &everything{t: t, port: freePort(t)}
-	e.start()
-	t.Cleanup(func() { e.kill() })
-	return e
-}
-
-func (e *everything) url() string { return "http://127.0.0.1:" + e.port + "/mcp" }
-
-func (e *everything) start() {
-	t := e.t
-	t.Helper()
-	modules := filepath.Join(os.Getenv("TASKGATE_NPM"), "node_modules")
-	script := filepath.Join(modules, "@modelcontextprotocol", "server-everything", "dist", "index.js")
-	if _, err := os.Stat(script); err != nil || os.Getenv("TASKGATE_NPM") == "" {
-		t.Fatalf("server-everything is missing: run `make deps` and set TASKGATE_NPM to the folder that holds node_modules (%v)", err)
-	}
-	e.cmd = exec.Command("node", "-r", onlyLoopback(t), script, "streamableHttp")
-	e.cmd.Env = append(os.Environ(), "PORT="+e.port)
-	stderr, err := e.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(stderr)
-	for lines.Scan() {
-		if strings.Contains(lines.Text(), "listening on port") {
-			go func() { // the pipe must not fill up
-				for lines.Scan() {
-				}
-			}()
-			return
-		}
-	}
-	t.Fatalf("server-everything ended before it listened: %v", e.cmd.Wait())
-}
-
-func (e *everything) kill() {
-	e.cmd.Process.Kill()
-	e.cmd.Wait()
-}
-
-// onlyLoopback is a script that makes a node server listen on loopback only.
-func onlyLoopback(t *testing.T) string {
-	path := filepath.Join(t.TempDir(), "loopback.cjs")
-	script := `const net = require('net'), listen = net.Server.prototype.listen;
-net.Server.prototype.listen = function (port, ...rest) {
-  return typeof port === 'number' || typeof port === 'string'
-    ? listen.call(this, Number(port), '127.0.0.1', ...rest.filter(a => typeof a === 'function'))
-    : listen.call(this, port, ...rest);
-};`
-	if err := os.WriteFile(path, []byte(script), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
-}
-
 func TestEverything(t *testing.T) {
-	server := startEverything(t)
-	h := connect(t, Options{URL: server.url()})
+	server := mcptest.Everything(t, "streamableHttp")
+	h := connect(t, Options{URL: server.URL})
 
 	t.Run("info", func(t *testing.T) {
 		info, err := h.Info(t.Context())
@@ -183,13 +101,13 @@ func TestEverything(t *testing.T) {
 	})
 
 	t.Run("session lost and regained", func(t *testing.T) {
-		server.kill()
+		server.Kill()
 		_, err := h.Call(t.Context(), toolCall(15, "echo", `{"message":"x"}`), &recorder{})
 		var e *Error
 		if !errors.As(err, &e) || e.Kind != Unreachable || e.MayHaveRun {
 			t.Fatalf("while down: %v", err)
 		}
-		server.start()
+		server.Start()
 		reply, err := h.Call(t.Context(), toolCall(16, "echo", `{"message":"back"}`), &recorder{})
 		if err != nil {
 			t.Fatal(err)
@@ -201,8 +119,8 @@ func TestEverything(t *testing.T) {
 }
 
 func TestEverythingSessionsEndOnClose(t *testing.T) {
-	server := startEverything(t)
-	h, err := NewHTTP(Options{Name: "test", URL: server.url()})
+	server := mcptest.Everything(t, "streamableHttp")
+	h, err := NewHTTP(Options{Name: "test", URL: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,8 +134,8 @@ func TestEverythingSessionsEndOnClose(t *testing.T) {
 	if err := h.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
-	req, _ := http.NewRequest(http.MethodPost, server.url(), strings.NewReader(body))
+	body := `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
+	req, _ := http.NewRequest(http.MethodPost, server.URL, strings.NewReader(body))
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	req.Header.Set("Mcp-Session-Id", session)

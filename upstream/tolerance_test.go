@@ -107,15 +107,18 @@ func TestStreamThatStaysOpenAfterTheResponse(t *testing.T) {
 
 func TestConnectionIsUsedAgainAfterAStream(t *testing.T) {
 	connections := map[string]bool{}
+	over := make(chan struct{})
 	s := serve(t, answering(func(w http.ResponseWriter, r received) {
 		stream(w, event(`{'jsonrpc':'2.0','id':%s,'result':{}}`, r.ID))
+		<-over // the end of the stream comes after the response is read
 	}))
 	s.Config.Handler = remember(connections, s)
-	h := connectLegacy(t, s, Options{})
-	for id := range uint64(20) {
+	h := connectModern(t, s)
+	for id := range uint64(5) {
 		if _, err := h.Call(t.Context(), toolCall(id+1, "x", `{}`), &recorder{}); err != nil {
 			t.Fatal(err)
 		}
+		over <- struct{}{}
 		h.running.Wait() // the stream is drained
 	}
 	check(t, "connections", len(connections), 1)

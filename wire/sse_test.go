@@ -53,11 +53,28 @@ func TestReadEventsLimit(t *testing.T) {
 	if err != nil || len(got) != 3 {
 		t.Errorf("many events under the limit: %d, %v", len(got), err)
 	}
-	if got, err := readAll(strings.NewReader(event(1)+event(5000)), 1000); err == nil || len(got) != 1 {
+	if got, err := readAll(strings.NewReader(event(1)+event(5000)), 1000); !errors.Is(err, ErrEventTooLarge) || len(got) != 1 {
 		t.Errorf("an event over the limit: %q, %v", got, err)
 	}
 	if got, err := readAll(io.MultiReader(strings.NewReader("data: "), endless('x')), 100_000); err == nil || len(got) > 0 {
 		t.Errorf("an event without end: %q, %v", got, err)
+	}
+}
+
+// TestEventReaderGathers: the parser must not be shown an event piece by piece.
+func TestEventReaderGathers(t *testing.T) {
+	stream := "data: " + strings.Repeat("x", 300) + "\n\ndata: y\n\n"
+	r := &eventReader{r: iotest.OneByteReader(strings.NewReader(stream)), lineStart: true}
+	var sizes []int
+	for p := make([]byte, 100); ; {
+		n, err := r.Read(p)
+		if err == io.EOF {
+			break
+		}
+		sizes = append(sizes, n)
+	}
+	if got, want := fmt.Sprint(sizes), "[100 100 100 8 9]"; got != want {
+		t.Errorf("sizes: got %s, want %s", got, want)
 	}
 }
 

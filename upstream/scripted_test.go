@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"taskgate/internal/mcptest"
 	"taskgate/wire"
 )
 
@@ -20,13 +21,7 @@ const deadline = 20 * time.Second
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	end := time.Now().Add(deadline)
-	for !ok() {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", deadline, what)
-		}
-		time.Sleep(2 * time.Millisecond) // between two looks, not instead of one
-	}
+	mcptest.Eventually(t, deadline, what, ok)
 }
 
 func connect(t *testing.T, o Options) *HTTP {
@@ -58,7 +53,8 @@ func toolCall(id uint64, tool, arguments string) Request {
 
 // recorder is a Handler that remembers. Its ask answers; nil declines.
 type recorder struct {
-	ask func(ctx context.Context, method string, params wire.Raw) (wire.Raw, *wire.Error)
+	ask        func(ctx context.Context, method string, params wire.Raw) (wire.Raw, *wire.Error)
+	onProgress func()
 
 	mu       sync.Mutex
 	progress []string
@@ -70,6 +66,9 @@ func (r *recorder) Progress(params wire.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.progress = append(r.progress, string(params.Bytes()))
+	if r.onProgress != nil {
+		r.onProgress()
+	}
 }
 
 func (r *recorder) Notify(method string, params wire.Raw) {
