@@ -1,0 +1,109 @@
+package redisstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"taskgate/taskroute"
+)
+
+// hold writes the entry that makes the document, at the given revision, an
+// orphan once its holder is dead. The holder gets its place among the leases too:
+// one that lost it would keep its documents for ever.
+func (s *Store) hold(ctx context.Context, p redis.Pipeliner, d taskroute.Doc, x index, revision uint64) {
+	if !x.isHeld() {
+		return
+	}
+	if x.holder != "" {
+		p.ZAddNX(ctx, s.keys.leases(), redis.Z{Score: 0, Member: x.holder})
+	}
+	p.ZAddGT(ctx, s.keys.held(x.holder), redis.Z{Score: float64(rank(d.ExpiresAt, revision)), Member: d.ID})
+}
+
+// noExpiry is how long the index of an owner with a task that never expires
+// lives on after the last write.
+const noExpiry = 10 * 365 * 24 * time.Hour
+
+// countIn counts a new document as its owner's. The index lives as long as the
+// entry that expires last.
+func (s *Store) countIn(ctx context.Context, p redis.Pipeliner, d taskroute.Doc) {
+	if !d.Open {
+		return
+	}
+	expire := s.clock.millis() + noExpiry.Milliseconds()
+	if !d.ExpiresAt.IsZero() {
+		expire = s.clock.at(d.ExpiresAt)
+	}
+	key := s.keys.open(d.Owner)
+	p.ZAdd(ctx, key, redis.Z{Score: float64(expire), Member: d.ID})
+	p.Do(ctx, "PEXPIREAT", key, expire, "NX")
+	p.Do(ctx, "PEXPIREAT", key, expire, "GT")
+}
+
+// letGo drops the entries that a write over revision prev has made stale. It
+// does not matter when it fails: who finds them will see that they are.
+func (s *Store) letGo(ctx context.Context, d taskroute.Doc, x index, before string, prev uint64) {
+	old, err := parseIndex(before)
+	moved := err == nil && old.isHeld() && (!x.isHeld() || old.holder != x.holder)
+	if !moved && d.Open {
+		return
+	}
+	_ = s.do(ctx, func(p redis.Pipeliner) {
+		if moved {
+			unholdScript.EvalSha(ctx, p, []string{s.keys.held(old.holder)}, d.ID, rank(d.ExpiresAt, prev))
+		}
+		if !d.Open {
+			p.ZRem(ctx, s.keys.open(d.Owner), d.ID)
+		}
+	})
+}
+
+// CountOpen implements taskroute.Backend.
+func (s *Store) CountOpen(ctx context.Context, owner string) (int, error) {
+	var n *redis.Cmd
+	if err := s.do(ctx, func(p redis.Pipeliner) {
+		n = countScript.EvalSha(ctx, p, []string{s.keys.open(owner)})
+	}); err != nil {
+		return 0, err
+	}
+	return n.Int()
+}
+
+const (
+	// clockSlack is how wrong a gateway's clock may be before the entry of an
+	// open task is dropped too early: the rank has the expiry by that clock.
+	clockSlack = time.Hour
+	// dropStep bounds the expired entries that one heartbeat drops.
+	dropStep = 1000
+)
+
+// Heartbeat implements taskroute.Backend.
+func (s *Store) Heartbeat(ctx context.Context, holder string, lease time.Duration) error {
+	s.lease.Store(lease.Milliseconds())
+	expired := rank(time.UnixMilli(s.clock.millis()).Add(-clockSlack), 0)
+	keys := []string{s.keys.leases(), s.keys.gone(), s.keys.held(holder), s.keys.held("")}
+	var reply *redis.Cmd
+	if err := s.do(ctx, func(p redis.Pipeliner) {
+		reply = heartbeatScript.EvalSha(ctx, p, keys, holder, lease.Milliseconds(), expired, dropStep)
+	}); err != nil {
+		return err
+	}
+	values, err := reply.Int64Slice()
+	if err != nil {
+		return err
+	}
+	s.clock.sync(values[1])
+	if values[0] == 0 {
+		return taskroute.ErrConflict
+	}
+	return nil
+}
+
+// Retire implements taskroute.Backend.
+func (s *Store) Retire(ctx context.Context, holder string) error {
+	return s.do(ctx, func(p redis.Pipeliner) {
+		retireScript.EvalSha(ctx, p, []string{s.keys.leases(), s.keys.gone()}, holder)
+	})
+}

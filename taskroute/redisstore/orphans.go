@@ -1,0 +1,190 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// deadLimit bounds the dead holders that one sweep sees; others follow once
+	// these are buried.
+	deadLimit = 1000
+	// rememberDead is how long a buried holder is refused another lease.
+	rememberDead = 24 * time.Hour
+	// createGrace is how long after its holder's death the entry of a document
+	// that is not there is kept: a create may still be under way.
+	createGrace = 10 * time.Minute
+)
+
+// position is where a sweep is: at a cursor of the server in the set of a holder.
+// It visits the set of holder "" first, then those of the dead in order of name.
+type position struct {
+	holder string
+	cursor uint64
+}
+
+func (p position) String() string { return strconv.FormatUint(p.cursor, 10) + " " + p.holder }
+
+func parsePosition(s string) (position, error) {
+	if s == "" {
+		return position{}, nil
+	}
+	cursor, holder, _ := strings.Cut(s, " ")
+	n, err := strconv.ParseUint(cursor, 10, 64)
+	if err != nil {
+		return position{}, fmt.Errorf("cursor %q is none of ours", s)
+	}
+	return position{holder, n}, nil
+}
+
+// Orphans implements taskroute.Backend. Without orphans it is one round trip.
+func (s *Store) Orphans(ctx context.Context, cursor string, limit int) (ids []string, next string, err error) {
+	at, err := parsePosition(cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	var deadReply *redis.Cmd
+	var page *redis.ScanCmd
+	if err := s.do(ctx, func(p redis.Pipeliner) {
+		deadReply = deadScript.EvalSha(ctx, p, []string{s.keys.leases()}, deadLimit)
+		page = p.ZScan(ctx, s.keys.held(at.holder), at.cursor, "", int64(limit))
+	}); err != nil {
+		return nil, "", err
+	}
+	now, dead, err := parseDead(deadReply)
+	if err != nil {
+		return nil, "", err
+	}
+	members, pageEnd := page.Val()
+	if _, isDead := dead[at.holder]; isDead || at.holder == "" {
+		if ids, err = s.sift(ctx, at.holder, members, now, dead[at.holder]); err != nil {
+			return nil, "", err
+		}
+	}
+	return ids, s.advance(ctx, at.holder, pageEnd, dead), nil
+}
+
+// advance is the cursor after a page that ended at pageEnd; 0 is the set's end.
+func (s *Store) advance(ctx context.Context, holder string, pageEnd uint64, dead map[string]int64) string {
+	if pageEnd != 0 {
+		return position{holder, pageEnd}.String()
+	}
+	if _, isDead := dead[holder]; isDead {
+		s.bury(ctx, holder)
+	}
+	names := slices.Sorted(maps.Keys(dead))
+	i, _ := slices.BinarySearch(names, holder+"\x00")
+	if i == len(names) {
+		return ""
+	}
+	return position{holder: names[i]}.String()
+}
+
+// bury takes a dead holder that holds nothing out of later sweeps. It is tidying
+// up, and tried again in the next sweep.
+func (s *Store) bury(ctx context.Context, holder string) {
+	_ = s.do(ctx, func(p redis.Pipeliner) {
+		keys := []string{s.keys.leases(), s.keys.gone(), s.keys.held(holder)}
+		buryScript.EvalSha(ctx, p, keys, holder, rememberDead.Milliseconds())
+	})
+}
+
+// parseDead reads the reply of dead.lua: deadlines by holder.
+func parseDead(reply *redis.Cmd) (now int64, dead map[string]int64, err error) {
+	values, err := reply.Slice()
+	if err != nil {
+		return 0, nil, err
+	}
+	now, _ = values[0].(int64)
+	dead = make(map[string]int64, len(values)/2)
+	for i := 1; i+1 < len(values); i += 2 {
+		holder, _ := values[i].(string)
+		deadline, _ := values[i+1].(string)
+		if dead[holder], err = strconv.ParseInt(deadline, 10, 64); err != nil {
+			return 0, nil, fmt.Errorf("deadline of a holder: %w", err)
+		}
+	}
+	return now, dead, nil
+}
+
+// sift looks at the documents of a page of holder's entries. It returns those
+// that are orphans and drops the entries that are stale. deadline is the
+// holder's.
+func (s *Store) sift(ctx context.Context, holder string, members []string, now, deadline int64) (orphans []string, err error) {
+	hashes := make([]*redis.SliceCmd, len(members)/2)
+	if len(hashes) == 0 {
+		return nil, nil
+	}
+	if err := s.do(ctx, func(p redis.Pipeliner) {
+		for i := range hashes {
+			hashes[i] = p.HMGet(ctx, s.keys.task(members[2*i]), "rev", "index")
+		}
+	}); err != nil {
+		return nil, err
+	}
+	var stale []any
+	for i, hash := range hashes {
+		id, rankText := members[2*i], members[2*i+1]
+		switch s.judge(holder, rankText, hash.Val(), now, deadline) {
+		case orphaned:
+			orphans = append(orphans, id)
+		case staleEntry:
+			stale = append(stale, id, rankText)
+		}
+	}
+	s.unhold(ctx, holder, stale)
+	return orphans, nil
+}
+
+type verdict int
+
+const (
+	waiting verdict = iota // for its create, or for somebody to take it
+	orphaned
+	staleEntry
+)
+
+// judge compares an index entry with its document's hash (rev, index).
+func (s *Store) judge(holder, rankText string, hash []any, now, deadline int64) verdict {
+	revText, found := hash[0].(string)
+	if !found {
+		if holder != "" && now-deadline > createGrace.Milliseconds() {
+			return staleEntry
+		}
+		return waiting // or expired, and dropped with what has
+	}
+	indexText, _ := hash[1].(string)
+	x, err := parseIndex(indexText)
+	revision, err2 := strconv.ParseUint(revText, 10, 64)
+	entry, err3 := strconv.ParseInt(rankText, 10, 64)
+	switch {
+	case err != nil || err2 != nil || err3 != nil:
+		return orphaned // damaged: who loads it will say how
+	case x.isHeld() && x.holder == holder:
+		if holder == "" && now-x.written < s.lease.Load() {
+			return waiting
+		}
+		return orphaned
+	case revisionOf(entry) <= revision:
+		return staleEntry
+	}
+	return waiting // it is being taken by holder right now
+}
+
+// unhold drops entries, given as pairs of id and rank, unless they were written
+// again since. It is tidying up, and tried again in the next sweep.
+func (s *Store) unhold(ctx context.Context, holder string, pairs []any) {
+	if len(pairs) == 0 {
+		return
+	}
+	_ = s.do(ctx, func(p redis.Pipeliner) {
+		unholdScript.EvalSha(ctx, p, []string{s.keys.held(holder)}, pairs...)
+	})
+}
