@@ -1,6 +1,6 @@
-// Package redistest runs real redis-servers for tests: one, one that is killed
-// and started again, or a cluster of three masters. A test fails when there is
-// no redis-server to run.
+// Package redistest runs real redis-servers for tests: one, which may be killed
+// and started again, one behind a Sentinel, or a cluster of three masters. A test
+// fails when there is no redis-server to run.
 package redistest
 
 import (
@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,6 +38,13 @@ func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	s := &Server{dir: t.TempDir()}
 	s.args = append([]string{"--appendonly", "yes", "--appendfsync", "everysec", "--save", ""}, args...)
+	s.start(t)
+	return s
+}
+
+// start runs the server on a port of its own until t ends.
+func (s *Server) start(t testing.TB) {
+	t.Helper()
 	t.Cleanup(func() {
 		s.stop()
 		if t.Failed() {
@@ -47,12 +55,11 @@ func Start(t testing.TB, args ...string) *Server {
 	for range 10 {
 		s.Addr = freeAddr(t)
 		if s.run(t) {
-			return s
+			return
 		}
 		s.stop()
 	}
 	t.Fatalf("redis-server does not start:\n%s", s.tail())
-	return nil
 }
 
 // URL is the server's, as redisstore.Open takes it.
@@ -105,7 +112,7 @@ func (s *Server) run(t testing.TB) bool {
 	}
 	defer log.Close()
 	_, port, _ := net.SplitHostPort(s.Addr)
-	args := append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", s.dir}, s.args...)
+	args := append(slices.Clone(s.args), "--bind", "127.0.0.1", "--port", port, "--dir", s.dir)
 	s.cmd, s.exited = exec.Command(look(t, "redis-server"), args...), make(chan struct{})
 	s.cmd.Stdout, s.cmd.Stderr, s.cmd.SysProcAttr = log, log, withParent()
 	if err := s.cmd.Start(); err != nil {

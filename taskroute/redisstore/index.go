@@ -17,7 +17,7 @@ func (s *Store) hold(ctx context.Context, p redis.Pipeliner, d taskroute.Doc, x 
 		return
 	}
 	if x.holder != "" {
-		p.ZAddNX(ctx, s.keys.leases(), redis.Z{Score: 0, Member: x.holder})
+		p.ZAddNX(ctx, s.keys.leases(), redis.Z{Score: -float64(x.written), Member: x.holder})
 	}
 	p.ZAddGT(ctx, s.keys.held(x.holder), redis.Z{Score: float64(rank(d.ExpiresAt, revision)), Member: d.ID})
 }

@@ -19,8 +19,9 @@ func (k keys) task(id string) string { return k.prefix + "task:{" + id + "}" }
 // tomb is a string, the owner; it outlives the task's hash.
 func (k keys) tomb(id string) string { return k.prefix + "tomb:{" + id + "}" }
 
-// leases is a sorted set of holders by deadline. It has every holder that an
-// index entry was written for, with deadline 0 until it is heard of.
+// leases is a sorted set of holders by deadline, ms by the server's clock. It has
+// every holder that an index entry was written for: one that was not heard of yet
+// by the negative of when that was.
 func (k keys) leases() string { return k.prefix + "{holders}:leases" }
 
 // gone is a sorted set of dead holders that hold nothing, by when that was found.

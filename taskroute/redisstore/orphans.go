@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"taskgate/taskroute"
 )
 
 const (
@@ -45,7 +47,7 @@ func parsePosition(s string) (position, error) {
 }
 
 // Orphans implements taskroute.Backend. Without orphans it is one round trip.
-func (s *Store) Orphans(ctx context.Context, cursor string, limit int) (ids []string, next string, err error) {
+func (s *Store) Orphans(ctx context.Context, cursor string, limit int) (orphans []taskroute.Orphan, next string, err error) {
 	at, err := parsePosition(cursor)
 	if err != nil {
 		return nil, "", err
@@ -64,11 +66,11 @@ func (s *Store) Orphans(ctx context.Context, cursor string, limit int) (ids []st
 	}
 	members, pageEnd := page.Val()
 	if _, isDead := dead[at.holder]; isDead || at.holder == "" {
-		if ids, err = s.sift(ctx, at.holder, members, now, dead[at.holder]); err != nil {
+		if orphans, err = s.sift(ctx, at.holder, members, now, dead[at.holder]); err != nil {
 			return nil, "", err
 		}
 	}
-	return ids, s.advance(ctx, at.holder, pageEnd, dead), nil
+	return orphans, s.advance(ctx, at.holder, pageEnd, dead), nil
 }
 
 // advance is the cursor after a page that ended at pageEnd; 0 is the set's end.
@@ -96,7 +98,7 @@ func (s *Store) bury(ctx context.Context, holder string) {
 	})
 }
 
-// parseDead reads the reply of dead.lua: deadlines by holder.
+// parseDead reads the reply of dead.lua: since when each holder is dead, in ms.
 func parseDead(reply *redis.Cmd) (now int64, dead map[string]int64, err error) {
 	values, err := reply.Slice()
 	if err != nil {
@@ -107,17 +109,19 @@ func parseDead(reply *redis.Cmd) (now int64, dead map[string]int64, err error) {
 	for i := 1; i+1 < len(values); i += 2 {
 		holder, _ := values[i].(string)
 		deadline, _ := values[i+1].(string)
-		if dead[holder], err = strconv.ParseInt(deadline, 10, 64); err != nil {
+		n, err := strconv.ParseInt(deadline, 10, 64)
+		if err != nil {
 			return 0, nil, fmt.Errorf("deadline of a holder: %w", err)
 		}
+		dead[holder] = max(n, -n)
 	}
 	return now, dead, nil
 }
 
 // sift looks at the documents of a page of holder's entries. It returns those
-// that are orphans and drops the entries that are stale. deadline is the
-// holder's.
-func (s *Store) sift(ctx context.Context, holder string, members []string, now, deadline int64) (orphans []string, err error) {
+// that are orphans and drops the entries that are stale. The holder is dead since
+// then.
+func (s *Store) sift(ctx context.Context, holder string, members []string, now, since int64) (orphans []taskroute.Orphan, err error) {
 	hashes := make([]*redis.SliceCmd, len(members)/2)
 	if len(hashes) == 0 {
 		return nil, nil
@@ -132,9 +136,9 @@ func (s *Store) sift(ctx context.Context, holder string, members []string, now, 
 	var stale []any
 	for i, hash := range hashes {
 		id, rankText := members[2*i], members[2*i+1]
-		switch s.judge(holder, rankText, hash.Val(), now, deadline) {
+		switch s.judge(holder, rankText, hash.Val(), now, since) {
 		case orphaned:
-			orphans = append(orphans, id)
+			orphans = append(orphans, taskroute.Orphan{ID: id, Holder: holder})
 		case staleEntry:
 			stale = append(stale, id, rankText)
 		}
@@ -152,10 +156,10 @@ const (
 )
 
 // judge compares an index entry with its document's hash (rev, index).
-func (s *Store) judge(holder, rankText string, hash []any, now, deadline int64) verdict {
+func (s *Store) judge(holder, rankText string, hash []any, now, since int64) verdict {
 	revText, found := hash[0].(string)
 	if !found {
-		if holder != "" && now-deadline > createGrace.Milliseconds() {
+		if holder != "" && now-since > createGrace.Milliseconds() {
 			return staleEntry
 		}
 		return waiting // or expired, and dropped with what has

@@ -9,7 +9,7 @@
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local deadline = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or '0')
--- Deadline 0: index entries were written for it, but it was never heard of.
+-- Not above 0: index entries were written for it, but it was never heard of.
 if (deadline > 0 and deadline <= now) or redis.call('ZSCORE', KEYS[2], ARGV[1]) then
   return {0, now}
 end

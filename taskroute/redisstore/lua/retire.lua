@@ -10,7 +10,7 @@ if redis.call('ZSCORE', KEYS[2], ARGV[1]) then
   return 1
 end
 local deadline = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or '0')
-if deadline == 0 or deadline > now then
+if deadline <= 0 or deadline > now then
   redis.call('ZADD', KEYS[1], now, ARGV[1])
 end
 return 1

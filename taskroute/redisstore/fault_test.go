@@ -1,0 +1,385 @@
+package redisstore_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"taskgate/internal/mcptest"
+	"taskgate/internal/redistest"
+	"taskgate/taskroute"
+	"taskgate/taskroute/redisstore"
+)
+
+func doc(holder string) taskroute.Doc {
+	at := time.Now().Add(time.Hour)
+	return taskroute.Doc{
+		ID: taskroute.NewID(), Open: true, Runnable: true, Holder: holder, Owner: "acme/ann",
+		ExpiresAt: at, ForgetAt: at.Add(time.Hour),
+		Parts: [taskroute.NumParts][]byte{
+			taskroute.PartState: make([]byte, 450), taskroute.PartRequest: make([]byte, 450),
+		},
+	}
+}
+
+func wantRevision(t *testing.T, s *redisstore.Store, id string, want uint64) {
+	t.Helper()
+	d, err := s.Get(t.Context(), id, taskroute.PartState)
+	if err != nil || d.Revision != want {
+		t.Fatalf("revision %d, error %v; want revision %d", d.Revision, err, want)
+	}
+}
+
+// TestLostReplies has the server run each script and the reply get lost: the
+// caller sees a success, and the server has done it once.
+func TestLostReplies(t *testing.T) {
+	server := redistest.Start(t)
+	cutter := mcptest.NewCutter(t, server.Addr)
+	// Time stands still, so that after the first create no other looks how full
+	// the server is: that reply would be lost before the script is sent.
+	now := time.Now()
+	s := openWith(t, "redis://"+cutter.Addr(), redisstore.Options{Now: func() time.Time { return now }})
+	if err := s.Create(t.Context(), doc("r0"), rand.Text()); err != nil {
+		t.Fatal(err)
+	}
+	d := doc("r1")
+	d.Owner = "acme/bob"
+	for _, step := range []struct {
+		what string
+		call func() error
+	}{
+		{"create", func() error { return s.Create(t.Context(), d, rand.Text()) }},
+		{"replace", func() error { return s.Replace(t.Context(), 1, d, rand.Text()) }},
+		{"replace again", func() error { return s.Replace(t.Context(), 2, d, rand.Text()) }},
+		{"heartbeat", func() error { return s.Heartbeat(t.Context(), "r1", time.Hour) }},
+		{"retire", func() error { return s.Retire(t.Context(), "r2") }},
+		{"count", func() error { _, err := s.CountOpen(t.Context(), d.Owner); return err }},
+		{"orphans", func() error { _, _, err := s.Orphans(t.Context(), "", 10); return err }},
+	} {
+		ran := server.CLI(t, "info", "commandstats")
+		cutter.BeforeReply()
+		result := make(chan error, 1)
+		go func() { result <- step.call() }()
+		await(t, step.what+" has run", func() bool {
+			return evalCalls(server.CLI(t, "info", "commandstats")) != evalCalls(ran)
+		})
+		cutter.Heal()
+		if err := <-result; err != nil {
+			t.Errorf("%s: %v", step.what, err)
+		}
+	}
+	wantRevision(t, s, d.ID, 3)
+	if n, err := s.CountOpen(t.Context(), d.Owner); n != 1 || err != nil {
+		t.Fatalf("open documents: %d, %v", n, err)
+	}
+}
+
+// evalCalls is the line of INFO that counts the scripts that have run.
+func evalCalls(stats string) string {
+	_, rest, _ := strings.Cut(stats, "cmdstat_evalsha:")
+	line, _, _ := strings.Cut(rest, ",")
+	return line
+}
+
+// TestKill kills Redis under load and starts it again on its append-only file.
+func TestKill(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, server.URL(), "kill")
+	ctx, cancel := context.WithCancel(t.Context())
+	var acked sync.Map
+	var n atomic.Int64
+	var writers sync.WaitGroup
+	for range 16 {
+		writers.Go(func() {
+			for ctx.Err() == nil {
+				if d := doc("r1"); s.Create(ctx, d, rand.Text()) == nil {
+					acked.Store(d.ID, nil)
+					n.Add(1)
+				}
+			}
+		})
+	}
+	for round := range int64(3) {
+		before := n.Load()
+		await(t, "creates are acknowledged", func() bool { return n.Load() > before+200*(round+1) })
+		server.Kill(t)
+		server.Restart(t)
+	}
+	before := n.Load()
+	await(t, "creates go on", func() bool { return n.Load() > before+200 })
+	cancel()
+	writers.Wait()
+	acked.Range(func(id, _ any) bool {
+		_, err := s.Get(t.Context(), id.(string), taskroute.PartState)
+		if err != nil {
+			t.Errorf("an acknowledged task is lost: %v", err)
+		}
+		return err == nil
+	})
+}
+
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	mcptest.Eventually(t, 30*time.Second, what, ok)
+}
+
+func TestScriptsForgotten(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, server.URL(), "flush")
+	d := doc("r1")
+	if err := s.Create(t.Context(), d, rand.Text()); err != nil {
+		t.Fatal(err)
+	}
+	for rev := range uint64(20) {
+		server.CLI(t, "script", "flush")
+		if err := s.Replace(t.Context(), rev+1, d, rand.Text()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantRevision(t, s, d.ID, 21)
+}
+
+// TestFrozen stops Redis: every call ends at its limit, or with its context.
+func TestFrozen(t *testing.T) {
+	server := redistest.Start(t)
+	s := openWith(t, server.URL(), redisstore.Options{Timeout: time.Second})
+	d := doc("r1")
+	if err := s.Create(t.Context(), d, rand.Text()); err != nil {
+		t.Fatal(err)
+	}
+	server.Signal(t, syscall.SIGSTOP)
+	t.Cleanup(func() { server.Signal(t, syscall.SIGCONT) })
+
+	start := time.Now()
+	if err := s.Replace(t.Context(), 1, d, rand.Text()); err == nil || !strings.Contains(err.Error(), "no answer within 1s") {
+		t.Fatalf("replace at a frozen server: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := s.Get(ctx, d.ID); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("get at a frozen server: %v", err)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Fatalf("two calls took %v", took)
+	}
+	server.Signal(t, syscall.SIGCONT)
+	await(t, "the server answers again", func() bool { return s.Ping(t.Context()) == nil })
+}
+
+// TestFull is a Redis with a limit: new tasks are refused while there is room for
+// the old ones to end, and nothing is lost when there is none at all.
+func TestFull(t *testing.T) {
+	server := redistest.Start(t, "--maxmemory-policy", "noeviction")
+	s := open(t, server.URL(), "full")
+	server.CLI(t, "setrange", "ballast", "33554432", "x")
+	old := doc("r1")
+	if err := s.Create(t.Context(), old, rand.Text()); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, server, 90)
+	await(t, "new tasks are refused", func() bool {
+		return isFull(t, s.Create(t.Context(), doc("r1"), rand.Text()), "85 % of its maxmemory")
+	})
+	if err := s.Replace(t.Context(), 1, old, rand.Text()); err != nil {
+		t.Fatalf("an old task cannot be written in the room kept for it: %v", err)
+	}
+	server.CLI(t, "config", "set", "maxmemory", "0")
+	await(t, "new tasks are taken again", func() bool {
+		return s.Create(t.Context(), doc("r1"), rand.Text()) == nil
+	})
+	fill(t, server, 120)
+	if !isFull(t, s.Create(t.Context(), doc("r1"), rand.Text()), "OOM") {
+		t.Fatal("a create succeeded where there is no memory")
+	}
+	if err := s.Replace(t.Context(), 2, old, rand.Text()); err == nil {
+		t.Fatal("a replace succeeded where there is no memory")
+	}
+	wantRevision(t, s, old.ID, 2)
+}
+
+// fill sets maxmemory so that percent of it are used.
+func fill(t *testing.T, server *redistest.Server, percent int) {
+	t.Helper()
+	_, rest, _ := strings.Cut(server.CLI(t, "info", "memory"), "used_memory:")
+	text, _, _ := strings.Cut(rest, "\r")
+	used, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.CLI(t, "config", "set", "maxmemory", strconv.Itoa(used*100/percent))
+}
+
+// isFull tells whether err is ErrFull, and wants a reason in it.
+func isFull(t *testing.T, err error, reason string) bool {
+	t.Helper()
+	if err == nil {
+		return false
+	}
+	if !errors.Is(err, taskroute.ErrFull) || !strings.Contains(err.Error(), reason) {
+		t.Fatalf("create: %v, want %q because of %q", err, taskroute.ErrFull, reason)
+	}
+	return true
+}
+
+// TestHintsAfterCut kills the subscriber's connection again and again: each time
+// the receiver learns that it may have missed something.
+func TestHintsAfterCut(t *testing.T) {
+	server := redistest.Start(t)
+	a, b := open(t, server.URL(), "hints"), open(t, server.URL(), "hints")
+	hints := make(chan string, 10_000)
+	go func() { _ = b.Hints(t.Context(), func(id string) { hints <- id }) }()
+	d := doc("r1")
+	if err := a.Create(t.Context(), d, rand.Text()); err != nil {
+		t.Fatal(err)
+	}
+	for rev := range uint64(5) {
+		wantHint(t, hints, "")
+		if err := a.Replace(t.Context(), rev+1, d, rand.Text()); err != nil {
+			t.Fatal(err)
+		}
+		wantHint(t, hints, d.ID)
+		server.CLI(t, "client", "kill", "type", "pubsub")
+	}
+}
+
+func wantHint(t *testing.T, hints <-chan string, want string) {
+	t.Helper()
+	select {
+	case got := <-hints:
+		if got != want {
+			t.Fatalf("hint is %q, want %q", got, want)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatalf("no hint %q within 30 s", want)
+	}
+}
+
+// TestNothingIsLeft ends every task and has everything expire: no key remains but
+// the memory of the dead.
+func TestNothingIsLeft(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, server.URL(), "left")
+	at := time.Now().Add(2 * time.Second)
+	for i := range 300 {
+		d := doc(fmt.Sprintf("r%d", i%3))
+		d.ExpiresAt, d.ForgetAt = at, at.Add(time.Second)
+		if err := s.Create(t.Context(), d, rand.Text()); err != nil {
+			t.Fatal(err)
+		}
+		d.Open, d.Runnable, d.Holder = false, false, ""
+		if err := s.Replace(t.Context(), 1, d, rand.Text()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, "everything has expired", func() bool {
+		if ids := sweep(t, s); len(ids) > 0 {
+			t.Fatalf("orphans %q", ids)
+		}
+		return server.CLI(t, "keys", "*") == "left:{holders}:gone"
+	})
+}
+
+// TestStaleEntries plants what a crash between two writes leaves behind.
+func TestStaleEntries(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, server.URL(), "stale")
+	ended, open := doc("dead"), doc("dead")
+	for _, d := range []taskroute.Doc{ended, open} {
+		if err := s.Create(t.Context(), d, rand.Text()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held := "stale:{holders}:held:dead"
+	rank := server.CLI(t, "zscore", held, ended.ID)
+	ended.Open, ended.Runnable, ended.Holder = false, false, ""
+	if err := s.Replace(t.Context(), 1, ended, rand.Text()); err != nil {
+		t.Fatal(err)
+	}
+	server.CLI(t, "zadd", held, rank, ended.ID) // as if it had not been dropped
+	server.CLI(t, "zadd", held, rank, "COMING") // as if its create were under way
+	ids := sweep(t, s)
+	if len(ids) != 1 || ids[0] != open.ID {
+		t.Fatalf("orphans are %q, want %q", ids, open.ID)
+	}
+	for id, want := range map[string]bool{ended.ID: false, open.ID: true, "COMING": true} {
+		if got := server.CLI(t, "zscore", held, id) != ""; got != want {
+			t.Errorf("an entry of %q is there: %v, want %v", id, got, want)
+		}
+	}
+
+	long := time.Now().Add(-time.Hour).UnixMilli()
+	server.CLI(t, "zadd", "stale:{holders}:leases", strconv.FormatInt(long, 10), "dead")
+	sweep(t, s)
+	if got := server.CLI(t, "zscore", held, "COMING"); got != "" {
+		t.Errorf("the entry of a create that never came is kept for ever")
+	}
+}
+
+// sweep pages through all orphans.
+func sweep(t *testing.T, s *redisstore.Store) (ids []string) {
+	t.Helper()
+	for cursor, first := "", true; first || cursor != ""; first = false {
+		page, next, err := s.Orphans(t.Context(), cursor, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range page {
+			ids = append(ids, o.ID)
+		}
+		cursor = next
+	}
+	return ids
+}
+
+// TestHeartbeatDropsExpired is the entry of a document that has expired while it
+// was open: nobody writes it again, and its holder may live for weeks.
+func TestHeartbeatDropsExpired(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, server.URL(), "drop")
+	if err := s.Heartbeat(t.Context(), "r1", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	old, young := doc("r1"), doc("r1")
+	old.ExpiresAt, old.ForgetAt = time.Now().Add(-2*time.Hour), time.Now().Add(-2*time.Hour)
+	for _, d := range []taskroute.Doc{old, young} {
+		if err := s.Create(t.Context(), d, rand.Text()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Heartbeat(t.Context(), "r1", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if got := server.CLI(t, "zrange", "drop:{holders}:held:r1", "0", "-1"); got != young.ID {
+		t.Fatalf("held are %q, want %q", got, young.ID)
+	}
+}
+
+// TestFailover has a Sentinel put a replica in the master's place.
+func TestFailover(t *testing.T) {
+	master := redistest.Start(t)
+	replica := redistest.StartReplica(t, master)
+	sentinel := redistest.StartSentinel(t, master)
+	await(t, "the Sentinel knows the replica", func() bool {
+		return strings.Contains(sentinel.CLI(t, "sentinel", "replicas", "tasks"), replica.Addr)
+	})
+	s := open(t, sentinel.URL(), "fail")
+	d := doc("r1")
+	if err := s.Create(t.Context(), d, rand.Text()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the replica has the task", func() bool {
+		return replica.CLI(t, "exists", "fail:task:{"+d.ID+"}") == "1"
+	})
+	master.Kill(t)
+	nonce := rand.Text()
+	await(t, "the replica is master", func() bool { return s.Replace(t.Context(), 1, d, nonce) == nil })
+	wantRevision(t, s, d.ID, 2)
+}
