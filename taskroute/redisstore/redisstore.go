@@ -21,9 +21,15 @@ import (
 
 // Options of a Store.
 type Options struct {
-	// Prefix starts every key and channel; "" is "taskgate:". Gateways that share
+	// Prefix begins every key and channel; "" is "taskgate". Gateways that share
 	// it share their tasks.
 	Prefix string
+	// Username, Password, Addresses (further nodes), MasterName and PoolSize add
+	// to what the URL says, or take its place, where they are not zero.
+	Username, Password string
+	Addresses          []string
+	MasterName         string
+	PoolSize           int
 	// Timeout is how long one operation may take, with its retries; 0 is 5 s.
 	Timeout time.Duration
 	// Now is the local clock; nil is time.Now.
@@ -31,7 +37,7 @@ type Options struct {
 }
 
 const (
-	defaultPrefix  = "taskgate:"
+	defaultPrefix  = "taskgate"
 	defaultTimeout = 5 * time.Second
 	// defaultPoolSize lets Redis sync many writes at once under "appendfsync
 	// always"; the library's default is made for few processors, not for that.
@@ -62,7 +68,7 @@ var _ taskroute.Backend = (*Store)(nil)
 // Further parameters are those of go-redis, such as pool_size, but for its
 // retries: they would run a script twice. The error holds no password.
 func Open(ctx context.Context, rawURL string, opts Options) (*Store, error) {
-	universal, err := parseURL(rawURL)
+	universal, err := parseURL(rawURL, opts)
 	if err != nil {
 		return nil, fmt.Errorf("redis URL: %w", err)
 	}
@@ -86,7 +92,7 @@ func newStore(universal *redis.UniversalOptions, opts Options) *Store {
 	}
 	ours(universal, opts.Timeout)
 	s := &Store{
-		client: redis.NewUniversalClient(universal), timeout: opts.Timeout, keys: keys{opts.Prefix},
+		client: redis.NewUniversalClient(universal), timeout: opts.Timeout, keys: keys{opts.Prefix + ":"},
 		self: rand.Text()[:8], clock: &clock{now: opts.Now},
 	}
 	_, s.cluster = s.client.(*redis.ClusterClient)

@@ -25,7 +25,12 @@ func runSuite(t *testing.T, url string) {
 // open opens a store that ends with the test.
 func open(t testing.TB, url, prefix string) *redisstore.Store {
 	t.Helper()
-	s, err := redisstore.Open(t.Context(), url, redisstore.Options{Prefix: prefix + ":"})
+	return openWith(t, url, redisstore.Options{Prefix: prefix})
+}
+
+func openWith(t testing.TB, url string, opts redisstore.Options) *redisstore.Store {
+	t.Helper()
+	s, err := redisstore.Open(t.Context(), url, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

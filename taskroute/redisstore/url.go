@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/url"
@@ -13,14 +14,14 @@ import (
 
 // parseURL understands what Open documents. go-redis reads all of it but the
 // list of hosts and the two parameters of our own.
-func parseURL(raw string) (*redis.UniversalOptions, error) {
+func parseURL(raw string, opts Options) (*redis.UniversalOptions, error) {
 	hosts, single := cutHosts(raw)
 	u, err := url.Parse(single)
 	if err != nil {
 		return nil, withoutURL(err)
 	}
 	query := u.Query()
-	master, cluster := query.Get("master"), query.Get("cluster")
+	master, cluster := cmp.Or(opts.MasterName, query.Get("master")), query.Get("cluster")
 	query.Del("master")
 	query.Del("cluster")
 	u.RawQuery = query.Encode()
@@ -28,11 +29,20 @@ func parseURL(raw string) (*redis.UniversalOptions, error) {
 	if err != nil {
 		return nil, withoutURL(err)
 	}
-	return universal(o, hosts, master, cluster)
+	o.Username, o.Password = cmp.Or(opts.Username, o.Username), cmp.Or(opts.Password, o.Password)
+	o.PoolSize = cmp.Or(opts.PoolSize, o.PoolSize, defaultPoolSize)
+	addrs := []string{o.Addr}
+	for _, host := range append(hosts, opts.Addresses...) {
+		if host == "" {
+			return nil, errors.New("there is an empty host in the list")
+		}
+		addrs = append(addrs, withPort(host, master != ""))
+	}
+	return universal(o, addrs, master, cluster)
 }
 
-// cutHosts takes a list of hosts out of raw and leaves the first in it.
-func cutHosts(raw string) (hosts []string, single string) {
+// cutHosts takes all hosts but the first out of raw.
+func cutHosts(raw string) (further []string, single string) {
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok || scheme == "unix" {
 		return nil, raw
@@ -42,18 +52,11 @@ func cutHosts(raw string) (hosts []string, single string) {
 		end = i
 	}
 	start := strings.LastIndexByte(rest[:end], '@') + 1
-	hosts = strings.Split(rest[start:end], ",")
-	return hosts, scheme + "://" + rest[:start] + hosts[0] + rest[end:]
+	hosts := strings.Split(rest[start:end], ",")
+	return hosts[1:], scheme + "://" + rest[:start] + hosts[0] + rest[end:]
 }
 
-func universal(o *redis.Options, hosts []string, master, cluster string) (*redis.UniversalOptions, error) {
-	addrs := []string{o.Addr}
-	for _, host := range hosts[min(1, len(hosts)):] {
-		if host == "" {
-			return nil, errors.New("there is an empty host in the list")
-		}
-		addrs = append(addrs, withPort(host, master != ""))
-	}
+func universal(o *redis.Options, addrs []string, master, cluster string) (*redis.UniversalOptions, error) {
 	switch isCluster := cluster == "true" || (len(addrs) > 1 && master == ""); {
 	case cluster != "" && cluster != "true" && cluster != "false":
 		return nil, errors.New(`parameter "cluster" is true or false`)
@@ -98,9 +101,6 @@ func ours(o *redis.UniversalOptions, timeout time.Duration) {
 	o.ContextTimeoutEnabled = true
 	o.PipelinePoolSize = -1
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	if o.PoolSize == 0 {
-		o.PoolSize = defaultPoolSize
-	}
 	// Half, so that after one reply that never comes there is time to ask again.
 	for _, each := range []*time.Duration{&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout} {
 		if *each == 0 {

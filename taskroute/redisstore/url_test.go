@@ -24,7 +24,7 @@ func TestParseURL(t *testing.T) {
 		{url: "redis://a:1?cluster=true", addrs: []string{"a:1"}, cluster: true},
 		{url: "redis://a:1,b/1?master=m", addrs: []string{"a:1", "b:26379"}, master: "m", db: 1},
 	} {
-		o, err := parseURL(c.url)
+		o, err := parseURL(c.url, Options{})
 		if err != nil {
 			t.Errorf("%s: %v", c.url, err)
 			continue
@@ -39,6 +39,21 @@ func TestParseURL(t *testing.T) {
 		if strings.Contains(c.url, "u:p") && (o.Username != "u" || o.Password[:1] != "p") {
 			t.Errorf("%s: user %q, password %q", c.url, o.Username, o.Password)
 		}
+	}
+}
+
+func TestOptionsAddToURL(t *testing.T) {
+	o, err := parseURL("redis://u:p@a", Options{
+		Username: "v", Password: "q", Addresses: []string{"b:1", "c"}, MasterName: "m", PoolSize: 7,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"a:6379", "b:1", "c:26379"}; !slices.Equal(o.Addrs, want) {
+		t.Errorf("addresses %q, want %q", o.Addrs, want)
+	}
+	if o.Username != "v" || o.Password != "q" || o.MasterName != "m" || o.PoolSize != 7 {
+		t.Errorf("user %q, password %q, master %q, pool of %d", o.Username, o.Password, o.MasterName, o.PoolSize)
 	}
 }
 
@@ -58,7 +73,7 @@ func TestParseURLRefuses(t *testing.T) {
 		"redis://u:secret@h:1%2":               "",
 		"redis://u:secret@h?pool_size=a&db=%z": "",
 	} {
-		_, err := parseURL(url)
+		_, err := parseURL(url, Options{})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error is %v, want %q in it", url, err, want)
 		}
