@@ -152,3 +152,9 @@ func excusesFor(t *testing.T, keep func(scenario string) bool) []Excuse {
 	}
 	return some
 }
+
+// fixture starts the server with the suite's fixture tools.
+func fixture(t *testing.T, era string) string {
+	t.Helper()
+	return e2e.FixtureServer(t, era)
+}
