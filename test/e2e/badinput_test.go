@@ -59,7 +59,7 @@ func TestBadInputIsRefused(t *testing.T) {
 		{"unknown version", func(b []byte, h http.Header) []byte {
 			h.Set(wire.HeaderVersion, "1999-01-01")
 			return bytes.Replace(b, []byte(wire.Version), []byte("1999-01-01"), 1)
-		}, refusal{http.StatusBadRequest, wire.CodeUnsupportedVersion, "1999-01-01"}},
+		}, refusal{http.StatusBadRequest, wire.CodeUnsupportedVersion, "this endpoint speaks " + wire.Version}},
 		{"other version in the header", setHeader(wire.HeaderVersion, "2025-11-25"),
 			refusal{http.StatusBadRequest, wire.CodeHeaderMismatch, wire.HeaderVersion}},
 		{"other method in the header", setHeader(wire.HeaderMethod, "tools/list"),
@@ -71,21 +71,21 @@ func TestBadInputIsRefused(t *testing.T) {
 		{"unknown method", func(b []byte, h http.Header) []byte {
 			h.Set(wire.HeaderMethod, "tools/nope")
 			return bytes.Replace(b, []byte("tools/call"), []byte("tools/nope"), 1)
-		}, refusal{http.StatusNotFound, wire.CodeMethodNotFound, "tools/nope"}},
+		}, refusal{http.StatusNotFound, wire.CodeMethodNotFound, "Method not found"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			body, header := c.request(t, "tools/call", toolCall(t, "echo", seconds{"message": "hello"}))
+			body, header := c.request("tools/call", toolCall("echo", arguments{"message": "hello"}))
 			body = tc.spoil(body, header)
 			tc.want.check(t, c.raw(t, g.Endpoint, body, header))
 		})
 	}
 	t.Run("unknown path", func(t *testing.T) {
-		body, header := c.request(t, "tools/list", nil)
+		body, header := c.request("tools/list", nil)
 		a := c.raw(t, strings.TrimSuffix(g.Endpoint, "/mcp")+"/nowhere", body, header)
-		refusal{http.StatusNotFound, wire.CodeMethodNotFound, "/nowhere"}.check(t, a)
+		refusal{http.StatusNotFound, wire.CodeMethodNotFound, "No MCP endpoint"}.check(t, a)
 	})
 	t.Run("still well", func(t *testing.T) {
-		r := c.send(t, "tools/call", toolCall(t, "echo", seconds{"message": "hello"})).result(t)
+		r := c.send(t, "tools/call", toolCall("echo", arguments{"message": "hello"})).result(t)
 		if got := text(t, r.Bytes()); got != "Echo: hello" {
 			t.Errorf("result: %q", got)
 		}
@@ -105,8 +105,8 @@ func TestTasksSurfaceRefuses(t *testing.T) {
 				params = params.With("inputResponses", wire.Raw("{}"))
 			}
 			refusal{http.StatusBadRequest, wire.CodeMissingCapability, "capability"}.check(t, undeclared.send(t, method, params))
-			refusal{http.StatusBadRequest, wire.CodeInvalidParams, "task"}.check(t, c.send(t, method, params))
-			body, header := c.request(t, method, params)
+			refusal{http.StatusOK, wire.CodeInvalidParams, "task not found"}.check(t, c.send(t, method, params))
+			body, header := c.request(method, params)
 			header.Set(wire.HeaderName, "another")
 			refusal{http.StatusBadRequest, wire.CodeHeaderMismatch, wire.HeaderName}.check(t, c.raw(t, g.Endpoint, body, header))
 		})
@@ -120,14 +120,14 @@ func TestTasksSurfaceRefuses(t *testing.T) {
 func TestUnknownToolIsAnsweredByTheUpstream(t *testing.T) {
 	t.Run("as a result", func(t *testing.T) {
 		c := tasksCaller(Start(t, Options{Upstream: StartEverything(t).URL}))
-		r := c.send(t, "tools/call", toolCall(t, "nope", seconds{})).result(t)
+		r := c.send(t, "tools/call", toolCall("nope", arguments{})).result(t)
 		if string(r.Get("isError")) != "true" || !strings.Contains(text(t, r.Bytes()), "nope") {
 			t.Errorf("result: %s", r.Bytes())
 		}
 	})
 	t.Run("as an error", func(t *testing.T) {
 		c := tasksCaller(Start(t, Options{Upstream: GoSDKServer(t, false)}))
-		e := c.send(t, "tools/call", toolCall(t, "nope", seconds{})).rpcError(t)
+		e := c.send(t, "tools/call", toolCall("nope", arguments{})).rpcError(t)
 		if e.Code != wire.CodeInvalidParams || e.Message != `unknown tool "nope"` {
 			t.Errorf("error: %d %q", e.Code, e.Message)
 		}

@@ -42,15 +42,20 @@ type answer struct {
 	body   []byte
 }
 
-// result is the result as an object; the test fails when there is none.
+// object is the result as an object.
+func (a answer) object() (wire.Object, error) {
+	if a.message.Result == nil {
+		return nil, fmt.Errorf("no result in the answer with status %d: %s", a.status, a.body)
+	}
+	return wire.ParseObject(a.message.Result)
+}
+
+// result is object for a test that cannot go on without it.
 func (a answer) result(t testing.TB) wire.Object {
 	t.Helper()
-	if a.message.Result == nil {
-		t.Fatalf("no result in the answer with status %d: %s", a.status, a.body)
-	}
-	o, err := wire.ParseObject(a.message.Result)
+	o, err := a.object()
 	if err != nil {
-		t.Fatalf("result: %v", err)
+		t.Fatal(err)
 	}
 	return o
 }
@@ -65,8 +70,7 @@ func (a answer) rpcError(t testing.TB) *wire.Error {
 }
 
 // request is a well-formed modern request with the given params.
-func (c caller) request(t testing.TB, method string, params wire.Object) (body []byte, header http.Header) {
-	t.Helper()
+func (c caller) request(method string, params wire.Object) (body []byte, header http.Header) {
 	meta := wire.Object{}.
 		With(wire.MetaVersion, wire.Quote(wire.Version)).
 		With(wire.MetaClientInfo, wire.Raw(`{"name":"e2e","version":"0"}`)).
@@ -85,21 +89,24 @@ func (c caller) request(t testing.TB, method string, params wire.Object) (body [
 	return body, header
 }
 
-// try sends a well-formed request; an error means that there was no answer.
-func (c caller) try(ctx context.Context, t testing.TB, method string, params wire.Object) (answer, error) {
-	t.Helper()
-	body, header := c.request(t, method, params)
-	return post(ctx, c.url, body, header)
+// do sends a well-formed request; an error means that there was no answer.
+func (c caller) do(ctx context.Context, method string, params wire.Object) (answer, error) {
+	body, header := c.request(method, params)
+	a, err := post(ctx, c.url, body, header)
+	if err != nil {
+		return a, fmt.Errorf("%s: %w", method, err)
+	}
+	return a, nil
 }
 
-// send is try for a test that cannot go on without an answer.
+// send is do for a test that cannot go on without an answer.
 func (c caller) send(t testing.TB, method string, params wire.Object) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	a, err := c.try(ctx, t, method, params)
+	a, err := c.do(ctx, method, params)
 	if err != nil {
-		t.Fatalf("%s: %v", method, err)
+		t.Fatal(err)
 	}
 	return a
 }
@@ -149,12 +156,14 @@ func (a *answer) decode() error {
 	})
 }
 
-// toolCall is the params of tools/call. arguments must marshal.
-func toolCall(t testing.TB, tool string, arguments any) wire.Object {
-	t.Helper()
-	raw, err := json.Marshal(arguments)
+// arguments of a tool.
+type arguments map[string]any
+
+// toolCall is the params of tools/call.
+func toolCall(tool string, args arguments) wire.Object {
+	raw, err := json.Marshal(args)
 	if err != nil {
-		t.Fatal(err)
+		panic(err) // a test has arguments that are no JSON
 	}
 	return wire.Object{}.With("name", wire.Quote(tool)).With("arguments", raw)
 }
@@ -163,30 +172,78 @@ func taskParams(id string) wire.Object {
 	return wire.Object{}.With("taskId", wire.Quote(id))
 }
 
-// start calls a tool, which must make a task, and returns its id.
-func (c caller) start(t testing.TB, tool string, arguments any) string {
-	t.Helper()
-	r := c.send(t, "tools/call", toolCall(t, tool, arguments)).result(t)
-	if kind, _ := wire.String(r.Get("resultType")); kind != wire.ResultTask {
-		t.Fatalf("%s made no task: %s", tool, r.Bytes())
+// begin calls a tool, which must make a task, and returns its id.
+func (c caller) begin(ctx context.Context, tool string, args arguments) (string, error) {
+	a, err := c.do(ctx, "tools/call", toolCall(tool, args))
+	if err != nil {
+		return "", err
 	}
-	id, _ := wire.String(r.Get("taskId"))
+	r, err := a.object()
+	if err != nil {
+		return "", err
+	}
+	id, ok := wire.String(r.Get("taskId"))
+	if kind, _ := wire.String(r.Get("resultType")); kind != wire.ResultTask || !ok {
+		return "", fmt.Errorf("%s made no task: %s", tool, r.Bytes())
+	}
+	return id, nil
+}
+
+// start is begin for a test that cannot go on without the task.
+func (c caller) start(t testing.TB, tool string, args arguments) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	id, err := c.begin(ctx, tool, args)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return id
 }
 
-// wait polls the task until it has the status, and returns it. A task that ends
-// in another way fails the test.
+// look reads the task.
+func (c caller) look(ctx context.Context, id string) (task wire.Object, status string, err error) {
+	a, err := c.do(ctx, "tasks/get", taskParams(id))
+	if err != nil {
+		return nil, "", err
+	}
+	if task, err = a.object(); err != nil {
+		return nil, "", err
+	}
+	status, _ = wire.String(task.Get("status"))
+	return task, status, nil
+}
+
+// poll reads the task until it has the status, and returns it. A task that ends
+// in another way is an error.
+func (c caller) poll(ctx context.Context, id, status string) (wire.Object, error) {
+	for {
+		task, now, err := c.look(ctx, id)
+		switch {
+		case err != nil:
+			return nil, err
+		case now == status:
+			return task, nil
+		case ended(now):
+			return nil, fmt.Errorf("task is %s, not %s: %s", now, status, task.Bytes())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("task is still %s, not %s: %w", now, status, ctx.Err())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// wait is poll for a test that cannot go on without it.
 func (c caller) wait(t testing.TB, id, status string) wire.Object {
 	t.Helper()
-	var task wire.Object
-	Eventually(t, "task is "+status, func() bool {
-		task = c.send(t, "tasks/get", taskParams(id)).result(t)
-		now, _ := wire.String(task.Get("status"))
-		if now != status && ended(now) {
-			t.Fatalf("task is %s, not %s: %s", now, status, task.Bytes())
-		}
-		return now == status
-	})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	task, err := c.poll(ctx, id, status)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return task
 }
 
@@ -194,21 +251,28 @@ func ended(status string) bool {
 	return status == wire.StatusCompleted || status == wire.StatusFailed || status == wire.StatusCancelled
 }
 
-// reply answers every pending question of the task with the same result.
-func (c caller) reply(t testing.TB, id string, task wire.Object, result wire.Raw) {
-	t.Helper()
+// respond answers every pending question of the task with the same result.
+func (c caller) respond(ctx context.Context, id string, task wire.Object, result wire.Raw) error {
 	asked, err := wire.ParseObject(task.Get("inputRequests"))
 	if err != nil {
-		t.Fatalf("inputRequests: %v", err)
+		return fmt.Errorf("inputRequests: %w", err)
 	}
 	var answers wire.Object
 	for _, q := range asked {
 		answers = answers.With(q.Name, result)
 	}
-	ack := c.send(t, "tasks/update", taskParams(id).With("inputResponses", answers.Bytes())).result(t)
-	if kind, _ := wire.String(ack.Get("resultType")); kind != wire.ResultComplete {
-		t.Fatalf("tasks/update: %s", ack.Bytes())
+	a, err := c.do(ctx, "tasks/update", taskParams(id).With("inputResponses", answers.Bytes()))
+	if err != nil {
+		return err
 	}
+	ack, err := a.object()
+	if err != nil {
+		return err
+	}
+	if kind, _ := wire.String(ack.Get("resultType")); kind != wire.ResultComplete {
+		return fmt.Errorf("tasks/update: %s", ack.Bytes())
+	}
+	return nil
 }
 
 // text is the first text of a CallToolResult.

@@ -66,7 +66,7 @@ const (
 // task; those that do not must see the same result without one.
 func TestClientsSeeTheResultOfASlowTool(t *testing.T) {
 	g := Start(t, Options{Upstream: StartEverything(t).URL, Policy: promoteSoon})
-	arguments := lasting(2, 2)
+	args := lasting(2, 2)
 	for _, c := range []struct {
 		name  string
 		tasks bool
@@ -79,16 +79,16 @@ func TestClientsSeeTheResultOfASlowTool(t *testing.T) {
 			return text(t, newMcpdo(t, url).run(t, "tools/call", longTool, "duration:=2", "steps:=2"))
 		}},
 		{"ext-tasks", true, func(t *testing.T, url string) string {
-			return text(t, extTasks(t, url, longTool, arguments).Result)
+			return text(t, extTasks(t, url, longTool, args).Result)
 		}},
 		{"go-sdk", true, func(t *testing.T, url string) string {
-			return goSDK(t, url, longTool, arguments)
+			return goSDK(t, url, longTool, args)
 		}},
 		{"typescript", false, func(t *testing.T, url string) string {
-			return text(t, typescript(t, url, longTool, arguments).Result)
+			return text(t, typescript(t, url, longTool, args).Result)
 		}},
 		{"mcp-go", false, func(t *testing.T, url string) string {
-			return mcpGo(t, url, longTool, arguments)
+			return mcpGo(t, url, longTool, args)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -109,13 +109,13 @@ func TestClientsAnswerAQuestion(t *testing.T) {
 	for name, call := range map[string]func(t *testing.T, url string) string{
 		"mcpdo": func(t *testing.T, url string) string { return newMcpdo(t, url).answer(t, tool) },
 		"ext-tasks": func(t *testing.T, url string) string {
-			seen := extTasks(t, url, tool, seconds{})
+			seen := extTasks(t, url, tool, arguments{})
 			if !slices.Equal(seen.Questions, []string{"elicitation"}) {
 				t.Errorf("questions: %v", seen.Questions)
 			}
 			return text(t, seen.Result)
 		},
-		"go-sdk": func(t *testing.T, url string) string { return goSDK(t, url, tool, seconds{}) },
+		"go-sdk": func(t *testing.T, url string) string { return goSDK(t, url, tool, arguments{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			tp := startTap(t, g.Endpoint)
@@ -138,11 +138,11 @@ func TestExtTasksCancels(t *testing.T) {
 }
 
 // inspector is the Inspector's command line. It is one process for one call.
-func inspector(t testing.TB, url, tool string, arguments ...string) wire.Raw {
+func inspector(t testing.TB, url, tool string, toolArgs ...string) wire.Raw {
 	t.Helper()
 	args := []string{"--cli", "--transport", "http", "--server-url", url, "--protocol-era", "modern",
 		"--method", "tools/call", "--tool-name", tool, "--format", "json"}
-	for _, a := range arguments {
+	for _, a := range toolArgs {
 		args = append(args, "--tool-arg", a)
 	}
 	launcher := filepath.Join(Modules(t), "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js")
@@ -195,10 +195,10 @@ type extTasksSeen struct {
 	Result                           wire.Raw
 }
 
-func extTasks(t testing.TB, url, tool string, arguments seconds, more ...string) extTasksSeen {
+func extTasks(t testing.TB, url, tool string, args arguments, more ...string) extTasksSeen {
 	t.Helper()
 	var seen extTasksSeen
-	parse(t, RunDriver(t, "exttasks.mjs", append([]string{url, tool, marshal(t, arguments)}, more...)...), &seen)
+	parse(t, RunDriver(t, "exttasks.mjs", append([]string{url, tool, marshal(t, args)}, more...)...), &seen)
 	if seen.Era != "modern" || seen.Kind != "task" {
 		t.Errorf("ext-tasks was %s and saw a %s, want modern and task", seen.Era, seen.Kind)
 	}
@@ -211,28 +211,28 @@ type typescriptSeen struct {
 	Result wire.Raw
 }
 
-func typescript(t testing.TB, url, tool string, arguments seconds) typescriptSeen {
+func typescript(t testing.TB, url, tool string, args arguments) typescriptSeen {
 	t.Helper()
 	var seen typescriptSeen
-	parse(t, RunDriver(t, "tsclient.mjs", url, tool, marshal(t, arguments)), &seen)
+	parse(t, RunDriver(t, "tsclient.mjs", url, tool, marshal(t, args)), &seen)
 	if seen.Era != "modern" {
 		t.Errorf("the TypeScript client was %s, want modern", seen.Era)
 	}
 	return seen
 }
 
-func goSDK(t testing.TB, url, tool string, arguments seconds) string {
+func goSDK(t testing.TB, url, tool string, args arguments) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	r, err := GoSDKTask(ctx, url, tool, arguments, map[string]any{"name": "Ann", "check": true})
+	r, err := goSDKTask(ctx, url, tool, args, map[string]any{"name": "Ann", "check": true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r.Content[0].(*mcp.TextContent).Text
 }
 
-func mcpGo(t testing.TB, url, tool string, arguments seconds) string {
+func mcpGo(t testing.TB, url, tool string, args arguments) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -252,7 +252,7 @@ func mcpGo(t testing.TB, url, tool string, arguments seconds) string {
 	if got := c.ProtocolVersion(); got != wire.Version {
 		t.Errorf("mcp-go speaks %s, want %s", got, wire.Version)
 	}
-	r, err := c.CallTool(ctx, mcpgo.CallToolRequest{Params: mcpgo.CallToolParams{Name: tool, Arguments: map[string]any(arguments)}})
+	r, err := c.CallTool(ctx, mcpgo.CallToolRequest{Params: mcpgo.CallToolParams{Name: tool, Arguments: map[string]any(args)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,8 @@ const promoteSoon = "defaults: {promoteAfter: 500ms, pollInterval: 200ms}\n"
 
 const longTool = "trigger-long-running-operation"
 
-type seconds map[string]any
-
-func lasting(duration, steps float64) seconds {
-	return seconds{"duration": duration, "steps": steps}
+func lasting(duration, steps float64) arguments {
+	return arguments{"duration": duration, "steps": steps}
 }
 
 func TestSlowToolOfALegacyServerBecomesATask(t *testing.T) {
@@ -42,7 +40,7 @@ func TestSlowToolOfALegacyServerBecomesATask(t *testing.T) {
 
 func TestQuickToolStaysSynchronous(t *testing.T) {
 	c := tasksCaller(Start(t, Options{Upstream: StartEverything(t).URL}))
-	r := c.send(t, "tools/call", toolCall(t, "echo", seconds{"message": "hello"})).result(t)
+	r := c.send(t, "tools/call", toolCall("echo", arguments{"message": "hello"})).result(t)
 	if got := text(t, r.Bytes()); got != "Echo: hello" {
 		t.Errorf("result: %q", got)
 	}
@@ -54,7 +52,7 @@ func TestQuickToolStaysSynchronous(t *testing.T) {
 func TestSlowToolIsHeldForClientsWithoutTasks(t *testing.T) {
 	c := tasksCaller(Start(t, Options{Upstream: StartEverything(t).URL, Policy: promoteSoon}))
 	c.capabilities = wire.Raw(declaresNone)
-	r := c.send(t, "tools/call", toolCall(t, longTool, lasting(2, 2))).result(t)
+	r := c.send(t, "tools/call", toolCall(longTool, lasting(2, 2))).result(t)
 	if got := text(t, r.Bytes()); !strings.HasPrefix(got, "Long running operation completed") {
 		t.Errorf("result: %q", got)
 	}
@@ -63,13 +61,13 @@ func TestSlowToolIsHeldForClientsWithoutTasks(t *testing.T) {
 func TestQuestionIsAnsweredByUpdate(t *testing.T) {
 	for _, q := range []struct {
 		tool, method string
-		arguments    any
+		arguments    arguments
 		answer       wire.Raw
 		want         string
 	}{
-		{"trigger-elicitation-request", wire.MethodElicit, seconds{},
+		{"trigger-elicitation-request", wire.MethodElicit, arguments{},
 			wire.Raw(`{"action":"accept","content":{"name":"Ann","check":true}}`), "User provided the requested information"},
-		{"trigger-sampling-request", wire.MethodSampling, seconds{"prompt": "say something", "maxTokens": 20},
+		{"trigger-sampling-request", wire.MethodSampling, arguments{"prompt": "say something", "maxTokens": 20},
 			wire.Raw(`{"role":"assistant","model":"none","content":{"type":"text","text":"a sampled answer"}}`), "a sampled answer"},
 	} {
 		t.Run(q.tool, func(t *testing.T) {
@@ -83,7 +81,9 @@ func TestQuestionIsAnsweredByUpdate(t *testing.T) {
 			if !strings.Contains(string(asked[0].Value), q.method) {
 				t.Errorf("asked %s, want %s", asked[0].Value, q.method)
 			}
-			c.reply(t, id, task, q.answer)
+			if err := c.respond(t.Context(), id, task, q.answer); err != nil {
+				t.Fatal(err)
+			}
 			task = c.wait(t, id, wire.StatusCompleted)
 			if got := text(t, task.Get("result")); !strings.Contains(got, q.want) {
 				t.Errorf("result %q does not contain %q", got, q.want)
@@ -111,7 +111,7 @@ func TestLostSessionIsRegained(t *testing.T) {
 	server := StartEverything(t)
 	c := tasksCaller(Start(t, Options{Upstream: server.URL, Policy: promoteSoon}))
 	echo := func() string {
-		return text(t, c.send(t, "tools/call", toolCall(t, "echo", seconds{"message": "hello"})).result(t).Bytes())
+		return text(t, c.send(t, "tools/call", toolCall("echo", arguments{"message": "hello"})).result(t).Bytes())
 	}
 	if got := echo(); got != "Echo: hello" {
 		t.Fatalf("result before: %q", got)

@@ -34,10 +34,10 @@ type goTaskResult struct {
 	Error          json.RawMessage            `json:"error"`
 }
 
-// GoSDKTask calls a tool with the Go SDK's client and sees the task through. The
+// goSDKTask calls a tool with the Go SDK's client and sees the task through. The
 // SDK knows no tasks, so tasks/* are custom methods and the handle reaches us by
 // handleInMeta. Every question is answered with answer.
-func GoSDKTask(ctx context.Context, url, tool string, args, answer map[string]any) (*mcp.CallToolResult, error) {
+func goSDKTask(ctx context.Context, url, tool string, args, answer map[string]any) (*mcp.CallToolResult, error) {
 	s, err := goSDKSession(ctx, url)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)

@@ -37,7 +37,7 @@ func exists(file string) bool {
 // must exit with 0.
 func RunNode(t testing.TB, env []string, script string, args ...string) []byte {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience) // also in a Cleanup
 	defer cancel()
 	cmd := exec.CommandContext(ctx, node(t), append([]string{script}, args...)...)
 	cmd.Env = append(os.Environ(), env...)

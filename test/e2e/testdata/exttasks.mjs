@@ -18,17 +18,18 @@ let sent = 0;
 async function rawDispatch(request, options = {}) {
   const id = `raw-${++sent}`;
   const name = request.params?.taskId ?? request.params?.name;
+  const headers = new Headers({
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+    'mcp-protocol-version': '2026-07-28',
+    'mcp-method': request.method,
+  });
+  if (name) headers.set('mcp-name', name);
+  for (const [k, v] of Object.entries(options.context?.headers ?? {})) headers.set(k, v); // some are the same
   const response = await fetch(url, {
     method: 'POST',
     signal: options.signal,
-    headers: {
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-      'mcp-protocol-version': '2026-07-28',
-      'mcp-method': request.method,
-      ...(name ? { 'mcp-name': name } : {}),
-      ...options.context?.headers,
-    },
+    headers,
     body: JSON.stringify({ jsonrpc: '2.0', id, ...request }),
   });
   const message = responseTo(id, response.headers.get('content-type') ?? '', await response.text());
