@@ -15,28 +15,30 @@ type Excuse struct {
 	Reason string `yaml:"reason"`
 }
 
-// ParseExcuses reads a list of excuses. An unknown member, an entry without a
-// reason and a check that is named twice are errors.
-func ParseExcuses(text []byte) ([]Excuse, error) {
+// ParseExcuses reads the excuses of each lane. An unknown member, an entry
+// without a reason and a check that is named twice are errors.
+func ParseExcuses(text []byte) (map[string][]Excuse, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
-	var excuses []Excuse
-	if err := dec.Decode(&excuses); err != nil {
+	var lanes map[string][]Excuse
+	if err := dec.Decode(&lanes); err != nil {
 		return nil, fmt.Errorf("excuses: %w", err)
 	}
-	seen := map[Key]bool{}
-	for _, e := range excuses {
-		if e.Reason == "" || len(e.Checks) == 0 {
-			return nil, fmt.Errorf("excuses: an entry needs checks and a reason: %+v", e)
-		}
-		for _, k := range e.Checks {
-			if seen[k] {
-				return nil, fmt.Errorf("excuses: %s is named twice", k)
+	for lane, excuses := range lanes {
+		seen := map[Key]bool{}
+		for _, e := range excuses {
+			if e.Reason == "" || len(e.Checks) == 0 {
+				return nil, fmt.Errorf("excuses: %s: an entry needs checks and a reason: %+v", lane, e)
 			}
-			seen[k] = true
+			for _, k := range e.Checks {
+				if seen[k] {
+					return nil, fmt.Errorf("excuses: %s: %s is named twice", lane, k)
+				}
+				seen[k] = true
+			}
 		}
 	}
-	return excuses, nil
+	return lanes, nil
 }
 
 // Verdict is what Judge finds in a report.

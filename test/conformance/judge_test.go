@@ -56,10 +56,10 @@ func TestRepeatedCheckIDsAreToldApart(t *testing.T) {
 
 func TestExcusesNeedAReason(t *testing.T) {
 	for _, text := range []string{
-		"- checks: [a/b]\n",
-		"- reason: why\n",
-		"- {checks: [a/b], reason: why}\n- {checks: [a/b], reason: again}\n",
-		"- {checks: [a/b], reason: why, note: unknown member}\n",
+		"lane: [{checks: [a/b]}]",
+		"lane: [{reason: why}]",
+		"lane: [{checks: [a/b], reason: why}, {checks: [a/b], reason: again}]",
+		"lane: [{checks: [a/b], reason: why, note: unknown member}]",
 	} {
 		if _, err := ParseExcuses([]byte(text)); err == nil {
 			t.Errorf("accepted:\n%s", text)

@@ -6,9 +6,11 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"taskgate/internal/mcptest"
 	"taskgate/test/e2e"
 )
 
@@ -21,10 +23,9 @@ var fixturePolicy string
 var excusesFile []byte
 
 //go:embed testdata/tasks.checks
-var tasksChecks string
+var tasksCheckList string
 
-// tasksScenarios are those of SEP-2663. They run one by one: no set of the suite
-// takes them all in and scores them.
+// tasksScenarios are those of SEP-2663.
 var tasksScenarios = []string{
 	"tasks-lifecycle", "tasks-capability-negotiation", "tasks-wire-fields", "tasks-request-state-removal",
 	"tasks-mrtr-input", "tasks-request-headers", "tasks-dispatch-and-envelope", "tasks-status-notifications",
@@ -37,33 +38,17 @@ var edgeScenarios = []string{
 	"server-stateless", "caching",
 }
 
-func isTasks(scenario string) bool { return slices.Contains(tasksScenarios, scenario) }
-func isEdge(scenario string) bool  { return slices.Contains(edgeScenarios, scenario) }
-func isOther(scenario string) bool { return !isTasks(scenario) && !isEdge(scenario) }
+func isTasks(scenario string) bool    { return slices.Contains(tasksScenarios, scenario) }
+func isEdge(scenario string) bool     { return slices.Contains(edgeScenarios, scenario) }
+func isNotTasks(scenario string) bool { return !isTasks(scenario) }
+func isOther(scenario string) bool    { return !isTasks(scenario) && !isEdge(scenario) }
 
 // lane is one row of the table in docs/conformance.md: some checks, through the
 // gateway, to one kind of server.
 type lane struct {
-	checks, upstream string
-	judge            func(t *testing.T, s Suite) Verdict
-}
-
-var lanes = []lane{
-	{"Tasks (SEP-2663)", "2025-11-25, fixture", func(t *testing.T, s Suite) Verdict {
-		return judgeTasks(t, s, "legacy")
-	}},
-	{"Tasks (SEP-2663)", "2026-07-28, fixture", func(t *testing.T, s Suite) Verdict {
-		return judgeTasks(t, s, "modern")
-	}},
-	{"Headers, statelessness, caching, rebinding", "2025-11-25, Go SDK", func(t *testing.T, s Suite) Verdict {
-		return judgeServer(t, s, false, isEdge)
-	}},
-	{"Everything else of 2026-07-28", "2025-11-25, Go SDK", func(t *testing.T, s Suite) Verdict {
-		return judgeServer(t, s, false, isOther)
-	}},
-	{"All of 2026-07-28 but tasks", "2026-07-28, Go SDK", func(t *testing.T, s Suite) Verdict {
-		return judgeServer(t, s, true, func(scenario string) bool { return !isTasks(scenario) })
-	}},
+	name, checks, upstream string
+	report                 func() Report // what the suite found
+	want                   func() []Key  // what it must have found
 }
 
 func TestLanes(t *testing.T) {
@@ -71,50 +56,86 @@ func TestLanes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	excuses, err := ParseExcuses(excusesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var rows []row
-	for _, l := range lanes {
-		t.Run(strings.ReplaceAll(l.checks+" to "+l.upstream, " ", "_"), func(t *testing.T) {
-			v := l.judge(t, suite)
+	for _, l := range lanes(t, suite) {
+		t.Run(l.name, func(t *testing.T) {
+			v := Judge(l.report(), l.want(), excuses[l.name])
 			for _, c := range v.Complaints {
 				t.Error(c)
 			}
 			rows = append(rows, row{l.checks, l.upstream, v})
+			delete(excuses, l.name)
 		})
 	}
-	if len(rows) == len(lanes) { // else -run has chosen some
-		publish(t, rows)
+	if len(rows) < 5 {
+		return // -run has chosen some
+	}
+	for name := range excuses {
+		t.Errorf("there are excuses for %q, which is no lane", name)
+	}
+	publish(t, rows)
+}
+
+// lanes prepares the lanes. Runs of the suite that several lanes look at are made
+// once, by the first of them.
+//
+// What the Go SDK's conformance server meets on its own when it speaks 2026-07-28
+// must be met through the gateway as well, even when that server does not speak it.
+func lanes(t *testing.T, s Suite) []lane {
+	alone := sync.OnceValue(func() Report { return onItsOwn(t, s) })
+	legacy := sync.OnceValue(func() Report { return requirements(t, s, gateway(t, e2e.GoSDKServer(t, false))) })
+	modern := func() Report { return requirements(t, s, gateway(t, e2e.GoSDKServer(t, true))) }
+	met := func(keep func(string) bool) func() []Key {
+		return func() []Key { return alone().Successes(keep) }
+	}
+	return []lane{
+		{"tasks-legacy", "Tasks (SEP-2663)", "2025-11-25, fixture",
+			func() Report { return tasks(t, s, mcptest.NewLegacy) }, tasksChecks},
+		{"tasks-modern", "Tasks (SEP-2663)", "2026-07-28, fixture",
+			func() Report { return tasks(t, s, mcptest.NewModern) }, tasksChecks},
+		{"edge", "Headers, statelessness, caching, rebinding", "2025-11-25, Go SDK",
+			func() Report { return legacy().only(isEdge) }, met(isEdge)},
+		{"legacy", "Everything else of 2026-07-28", "2025-11-25, Go SDK",
+			func() Report { return legacy().only(isOther) }, met(isOther)},
+		{"modern", "All of 2026-07-28 but tasks", "2026-07-28, Go SDK",
+			func() Report { return modern().only(isNotTasks) }, met(isNotTasks)},
 	}
 }
 
-// judgeTasks runs the tasks scenarios over the fixture tools.
-func judgeTasks(t *testing.T, s Suite, era string) Verdict {
-	url := gateway(t, fixture(t, era))
+// onItsOwn runs the suite without the gateway.
+func onItsOwn(t *testing.T, s Suite) Report {
+	const least = 153 // fewer mean that something is wrong with the run
+	report := requirements(t, s, e2e.GoSDKServer(t, true))
+	if n := len(report.Successes(isNotTasks)); n < least {
+		t.Fatalf("without the gateway only %d checks are met, not %d", n, least)
+	}
+	return report
+}
+
+// tasks runs the scenarios of SEP-2663 over the fixture tools. They run one by
+// one: no set of the suite takes all of them in and scores them.
+func tasks(t *testing.T, s Suite, era func(...mcptest.Tool) *mcptest.Upstream) Report {
+	u := era(mcptest.Fixtures(time.Second)...)
+	u.HandleFixtures()
+	url := gateway(t, u.Start(t))
 	report := Report{}
 	for _, scenario := range tasksScenarios {
 		run(t, s, report, url, "--scenario", scenario)
 	}
-	var want []Key
-	for line := range strings.Lines(tasksChecks) {
-		want = append(want, Key(strings.TrimSpace(line)))
-	}
-	return Judge(report, want, nil)
+	return report
 }
 
-// judgeServer runs the set of 2026-07-28 over the SDK's conformance server. What
-// that server meets on its own when it speaks 2026-07-28 must be met through the
-// gateway as well, even when it does not speak it.
-func judgeServer(t *testing.T, s Suite, modern bool, keep func(scenario string) bool) Verdict {
-	const onItsOwn = 153 // of 2026-07-28 without tasks; fewer means that something is wrong with the run
-	alone := requirements(t, s, e2e.GoSDKServer(t, true))
-	if n := len(alone.Successes(func(s string) bool { return !isTasks(s) })); n < onItsOwn {
-		t.Fatalf("without the gateway only %d checks are met, not %d", n, onItsOwn)
+// tasksChecks are the 44 checks of those scenarios.
+func tasksChecks() []Key {
+	var keys []Key
+	for line := range strings.Lines(tasksCheckList) {
+		keys = append(keys, Key(strings.TrimSpace(line)))
 	}
-	through := requirements(t, s, gateway(t, e2e.GoSDKServer(t, modern)))
-	var excuses []Excuse
-	if !modern {
-		excuses = excusesFor(t, keep)
-	}
-	return Judge(through.only(keep), alone.Successes(keep), excuses)
+	return keys
 }
 
 func requirements(t *testing.T, s Suite, url string) Report {
@@ -134,27 +155,4 @@ func run(t *testing.T, s Suite, into Report, url string, flags ...string) {
 
 func gateway(t *testing.T, upstream string) string {
 	return e2e.Start(t, e2e.Options{Upstream: upstream, Policy: fixturePolicy}).Endpoint
-}
-
-// excusesFor are the excuses whose checks belong to the scenarios of keep.
-func excusesFor(t *testing.T, keep func(scenario string) bool) []Excuse {
-	t.Helper()
-	all, err := ParseExcuses(excusesFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var some []Excuse
-	for _, e := range all {
-		e.Checks = slices.DeleteFunc(e.Checks, func(k Key) bool { return !keep(k.Scenario()) })
-		if len(e.Checks) > 0 {
-			some = append(some, e)
-		}
-	}
-	return some
-}
-
-// fixture starts the server with the suite's fixture tools.
-func fixture(t *testing.T, era string) string {
-	t.Helper()
-	return e2e.FixtureServer(t, era)
 }

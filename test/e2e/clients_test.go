@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mark3labs/mcp-go/client"
+	mcpgoclient "github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -240,7 +240,7 @@ func mcpGo(t testing.TB, url, tool string, args arguments) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := client.NewClient(tr)
+	c := mcpgoclient.NewClient(tr)
 	defer c.Close()
 	if err := c.Start(ctx); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"taskgate/internal/mcptest"
 	"taskgate/wire"
 )
 
@@ -22,14 +23,13 @@ func TestPromisesOutliveKill(t *testing.T) {
 			seed := crashSeed(t)
 			random := rand.New(rand.NewPCG(seed, 0))
 			g := Start(t, Options{Store: store(t), Policy: "defaults: {promoteAfter: 50ms, pollInterval: 100ms}\n",
-				Config: bothEras(StartFixture(t, "legacy"), StartFixture(t, "modern"))})
+				Config: bothEras(startFixtures(t, mcptest.NewLegacy), startFixtures(t, mcptest.NewModern))})
 			seen := &sightings{status: map[handle]string{}}
 			for range 8 {
 				work, stop := context.WithCancel(t.Context())
 				var wg sync.WaitGroup
 				for i := range 6 {
-					c := tasksCaller(g)
-					c.url = g.Endpoints[i%2]
+					c := newClient(t, g.Endpoints[i%2])
 					choose := rand.New(rand.NewPCG(seed, random.Uint64()))
 					wg.Go(func() { seen.work(work, t, c, choose) })
 				}
@@ -38,13 +38,13 @@ func TestPromisesOutliveKill(t *testing.T) {
 				stop()
 				wg.Wait()
 				g.Restart(t)
-				seen.check(t, tasksCaller(g))
+				seen.check(t, newClient(t, g.Endpoint))
 			}
 			t.Logf("%d tasks looked after; seed %d", len(seen.status), seed)
 			if len(seen.status) < 20 {
 				t.Errorf("only %d tasks were made: the test has proved little", len(seen.status))
 			}
-			seen.finish(t, tasksCaller(g))
+			seen.finish(t, newClient(t, g.Endpoint))
 		})
 	}
 }
@@ -70,7 +70,12 @@ upstreams:
 }
 
 // confirmed answers the question of confirm_delete.
-var confirmed = wire.Raw(`{"action":"accept","content":{"confirm":true}}`)
+var confirmed = mcptest.Accept(`{"confirm":true}`)
+
+// startFixtures starts the suite's fixture tools on a server of one era.
+func startFixtures(t testing.TB, era func(...mcptest.Tool) *mcptest.Upstream) string {
+	return era(mcptest.Fixtures(time.Second)...).Start(t)
+}
 
 // handle is a task that a client was given, and where.
 type handle struct{ endpoint, id string }
@@ -101,7 +106,7 @@ func (s *sightings) all() map[handle]string {
 }
 
 // work makes tasks and follows them until the gateway is gone.
-func (s *sightings) work(ctx context.Context, t testing.TB, c caller, random *rand.Rand) {
+func (s *sightings) work(ctx context.Context, t testing.TB, c client, random *rand.Rand) {
 	for ctx.Err() == nil {
 		tool, args := "slow_compute", arguments{"seconds": 0.1 + random.Float64()/2, "label": "crash"}
 		if random.IntN(2) == 0 {
@@ -111,7 +116,7 @@ func (s *sightings) work(ctx context.Context, t testing.TB, c caller, random *ra
 		if err != nil {
 			return // killed
 		}
-		h := handle{c.url, id}
+		h := handle{c.URL, id}
 		s.note(t, h, wire.StatusWorking)
 		for range random.IntN(10) { // some are left alone, in whatever status
 			task, status, err := c.look(ctx, id)
@@ -128,10 +133,10 @@ func (s *sightings) work(ctx context.Context, t testing.TB, c caller, random *ra
 
 // check reads every task: each must be known and none may have left a final
 // status.
-func (s *sightings) check(t *testing.T, c caller) {
+func (s *sightings) check(t *testing.T, c client) {
 	t.Helper()
 	for h := range s.all() {
-		c.url = h.endpoint
+		c.URL = h.endpoint
 		_, status, err := c.look(t.Context(), h.id)
 		if err != nil {
 			t.Errorf("task %s: %v", h.id, err)
@@ -143,12 +148,12 @@ func (s *sightings) check(t *testing.T, c caller) {
 
 // finish sees every task to an end: those that wait for an answer get one, and
 // of those whose call has died with the gateway none may be working for ever.
-func (s *sightings) finish(t *testing.T, c caller) {
+func (s *sightings) finish(t *testing.T, c client) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for h := range s.all() {
-		c.url = h.endpoint
+		c.URL = h.endpoint
 		Eventually(t, "task "+h.id+" ends", func() bool {
 			task, status, err := c.look(ctx, h.id)
 			if err != nil {
@@ -168,9 +173,8 @@ func TestRestartKeepsTasks(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
 			g := Start(t, Options{Store: store(t), Policy: promoteSoon,
-				Config: bothEras(StartFixture(t, "legacy"), StartFixture(t, "modern"))})
-			legacy, modern := tasksCaller(g), tasksCaller(g)
-			legacy.url, modern.url = g.Endpoints[0], g.Endpoints[1]
+				Config: bothEras(startFixtures(t, mcptest.NewLegacy), startFixtures(t, mcptest.NewModern))})
+			legacy, modern := newClient(t, g.Endpoints[0]), newClient(t, g.Endpoints[1])
 			finished := legacy.start(t, "slow_compute", arguments{"seconds": 1, "label": "kept"})
 			result := legacy.wait(t, finished, wire.StatusCompleted).Get("result")
 			running := legacy.start(t, "slow_compute", arguments{"seconds": 600, "label": "lost"})

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"taskgate/internal/mcptest"
 	"taskgate/wire"
 )
 
@@ -21,7 +22,7 @@ func TestSlowToolOfALegacyServerBecomesATask(t *testing.T) {
 	server := StartEverything(t)
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
-			c := tasksCaller(Start(t, Options{Upstream: server.URL, Policy: promoteSoon, Store: store(t)}))
+			c := newClient(t, Start(t, Options{Upstream: server.URL, Policy: promoteSoon, Store: store(t)}).Endpoint)
 			id := c.start(t, longTool, lasting(2, 4))
 			task := c.wait(t, id, wire.StatusCompleted)
 			if got, want := text(t, task.Get("result")), "Long running operation completed. Duration: 2 seconds, Steps: 4."; got != want {
@@ -39,8 +40,8 @@ func TestSlowToolOfALegacyServerBecomesATask(t *testing.T) {
 }
 
 func TestQuickToolStaysSynchronous(t *testing.T) {
-	c := tasksCaller(Start(t, Options{Upstream: StartEverything(t).URL}))
-	r := c.send(t, "tools/call", toolCall("echo", arguments{"message": "hello"})).result(t)
+	c := newClient(t, Start(t, Options{Upstream: StartEverything(t).URL}).Endpoint)
+	r := resultOf(t, c.call(t, "echo", arguments{"message": "hello"}))
 	if got := text(t, r.Bytes()); got != "Echo: hello" {
 		t.Errorf("result: %q", got)
 	}
@@ -50,9 +51,8 @@ func TestQuickToolStaysSynchronous(t *testing.T) {
 }
 
 func TestSlowToolIsHeldForClientsWithoutTasks(t *testing.T) {
-	c := tasksCaller(Start(t, Options{Upstream: StartEverything(t).URL, Policy: promoteSoon}))
-	c.capabilities = wire.Raw(declaresNone)
-	r := c.send(t, "tools/call", toolCall(longTool, lasting(2, 2))).result(t)
+	c := newClient(t, Start(t, Options{Upstream: StartEverything(t).URL, Policy: promoteSoon}).Endpoint)
+	r := resultOf(t, c.call(t, longTool, lasting(2, 2), mcptest.WithCapabilities(mcptest.NoCapabilities)))
 	if got := text(t, r.Bytes()); !strings.HasPrefix(got, "Long running operation completed") {
 		t.Errorf("result: %q", got)
 	}
@@ -66,12 +66,12 @@ func TestQuestionIsAnsweredByUpdate(t *testing.T) {
 		want         string
 	}{
 		{"trigger-elicitation-request", wire.MethodElicit, arguments{},
-			wire.Raw(`{"action":"accept","content":{"name":"Ann","check":true}}`), "User provided the requested information"},
+			mcptest.Accept(`{"name":"Ann","check":true}`), "User provided the requested information"},
 		{"trigger-sampling-request", wire.MethodSampling, arguments{"prompt": "say something", "maxTokens": 20},
 			wire.Raw(`{"role":"assistant","model":"none","content":{"type":"text","text":"a sampled answer"}}`), "a sampled answer"},
 	} {
 		t.Run(q.tool, func(t *testing.T) {
-			c := tasksCaller(Start(t, Options{Upstream: StartEverything(t).URL, Policy: promoteSoon}))
+			c := newClient(t, Start(t, Options{Upstream: StartEverything(t).URL, Policy: promoteSoon}).Endpoint)
 			id := c.start(t, q.tool, q.arguments)
 			task := c.wait(t, id, wire.StatusInputRequired)
 			asked, err := wire.ParseObject(task.Get("inputRequests"))
@@ -94,24 +94,24 @@ func TestQuestionIsAnsweredByUpdate(t *testing.T) {
 
 // server-everything never answers a call that was cancelled.
 func TestCancelEndsATaskThatTheUpstreamNeverEnds(t *testing.T) {
-	c := tasksCaller(Start(t, Options{Upstream: StartEverything(t).URL, Policy: promoteSoon}))
+	c := newClient(t, Start(t, Options{Upstream: StartEverything(t).URL, Policy: promoteSoon}).Endpoint)
 	id := c.start(t, longTool, lasting(600, 600))
 	within(t, 15*time.Second, "cancelling", func() {
-		ack := c.send(t, "tasks/cancel", taskParams(id)).result(t)
+		ack := resultOf(t, c.send(t, "tasks/cancel", taskParams(id)))
 		if ack.Get("taskId") != nil || ack.Get("status") != nil {
 			t.Errorf("the acknowledgement is not empty: %s", ack.Bytes())
 		}
 		c.wait(t, id, wire.StatusCancelled)
 	})
-	c.send(t, "tasks/cancel", taskParams(id)).result(t) // again: acknowledged as well
+	resultOf(t, c.send(t, "tasks/cancel", taskParams(id))) // again: acknowledged as well
 	c.wait(t, id, wire.StatusCancelled)
 }
 
 func TestLostSessionIsRegained(t *testing.T) {
 	server := StartEverything(t)
-	c := tasksCaller(Start(t, Options{Upstream: server.URL, Policy: promoteSoon}))
+	c := newClient(t, Start(t, Options{Upstream: server.URL, Policy: promoteSoon}).Endpoint)
 	echo := func() string {
-		return text(t, c.send(t, "tools/call", toolCall("echo", arguments{"message": "hello"})).result(t).Bytes())
+		return text(t, resultOf(t, c.call(t, "echo", arguments{"message": "hello"})).Bytes())
 	}
 	if got := echo(); got != "Echo: hello" {
 		t.Fatalf("result before: %q", got)

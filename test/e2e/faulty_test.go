@@ -69,17 +69,17 @@ func TestUpstreamFaultsAreTold(t *testing.T) {
 		}, "outcome_unknown", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := tasksCaller(Start(t, Options{Upstream: startFaulty(t, tc.fault), Policy: promoteSoon}))
-			checkReason(t, c.send(t, "tools/call", toolCall("any", arguments{})).rpcError(t), tc.reason, !tc.mayHaveRun)
+			c := newClient(t, Start(t, Options{Upstream: startFaulty(t, tc.fault), Policy: promoteSoon}).Endpoint)
+			checkReason(t, errorOf(t, c.call(t, "any", arguments{})), tc.reason, !tc.mayHaveRun)
 		})
 	}
 }
 
 func TestUpstreamThatIsDown(t *testing.T) {
-	c := tasksCaller(Start(t, Options{Upstream: fmt.Sprintf("http://127.0.0.1:%d/mcp", FreePort(t))}))
-	checkReason(t, c.send(t, "tools/call", toolCall("any", arguments{})).rpcError(t), "upstream_unreachable", true)
+	c := newClient(t, Start(t, Options{Upstream: fmt.Sprintf("http://127.0.0.1:%d/mcp", FreePort(t))}).Endpoint)
+	checkReason(t, errorOf(t, c.call(t, "any", arguments{})), "upstream_unreachable", true)
 	within(t, 5*time.Second, "discover", func() {
-		r := c.send(t, "server/discover", nil).result(t)
+		r := resultOf(t, c.send(t, "server/discover", nil))
 		if !strings.Contains(string(r.Get("supportedVersions")), wire.Version) {
 			t.Errorf("discover: %s", r.Bytes())
 		}
@@ -89,10 +89,10 @@ func TestUpstreamThatIsDown(t *testing.T) {
 // An upstream that never answers costs a task, which its timeout ends.
 func TestUpstreamThatHangs(t *testing.T) {
 	hang := func(_ http.ResponseWriter, r *http.Request, _ wire.Raw) { <-r.Context().Done() }
-	c := tasksCaller(Start(t, Options{
+	c := newClient(t, Start(t, Options{
 		Upstream: startFaulty(t, hang),
 		Policy:   "defaults: {promoteAfter: 500ms, pollInterval: 200ms, timeout: 2s}\n",
-	}))
+	}).Endpoint)
 	task := c.wait(t, c.start(t, "any", arguments{}), wire.StatusFailed)
 	checkReason(t, wire.ParseError(task.Get("error")), "timeout", false)
 	if task.Get("statusMessage") == nil {
@@ -103,7 +103,7 @@ func TestUpstreamThatHangs(t *testing.T) {
 func TestStoreThatIsDown(t *testing.T) {
 	redis := StartRedis(t)
 	g := Start(t, Options{Upstream: StartEverything(t).URL, Policy: promoteSoon, Store: redis.URL})
-	c := tasksCaller(g)
+	c := newClient(t, g.Endpoint)
 	before := c.start(t, longTool, lasting(600, 600))
 	ended := c.start(t, longTool, lasting(1, 1))
 	c.wait(t, ended, wire.StatusCompleted)
@@ -111,13 +111,13 @@ func TestStoreThatIsDown(t *testing.T) {
 	redis.Kill()
 
 	t.Run("a call stays synchronous", func(t *testing.T) {
-		r := c.send(t, "tools/call", toolCall(longTool, lasting(2, 2))).result(t)
+		r := resultOf(t, c.call(t, longTool, lasting(2, 2)))
 		if got := text(t, r.Bytes()); got != longDone {
 			t.Errorf("result: %q, want %q", got, longDone)
 		}
 	})
 	t.Run("a task cannot be read for now", func(t *testing.T) {
-		checkReason(t, c.send(t, "tasks/get", taskParams(before)).rpcError(t), "store_unavailable", true)
+		checkReason(t, errorOf(t, c.send(t, "tasks/get", taskParams(before))), "store_unavailable", true)
 	})
 	t.Run("the replica stays ready for calls", func(t *testing.T) {
 		resp, err := http.Get(g.Admin + "/readyz")
@@ -134,7 +134,7 @@ func TestStoreThatIsDown(t *testing.T) {
 
 	t.Run("no task is lost when it is back", func(t *testing.T) {
 		Eventually(t, "tasks are read again", func() bool {
-			return c.send(t, "tasks/get", taskParams(before)).message.Result != nil
+			return c.send(t, "tasks/get", taskParams(before)).Message.Result != nil
 		})
 		c.wait(t, ended, wire.StatusCompleted)
 		fresh := c.start(t, longTool, lasting(2, 2))
@@ -177,8 +177,8 @@ func TestBadStartsAreExplained(t *testing.T) {
 
 func TestTerminateEndsWithZero(t *testing.T) {
 	g := Start(t, Options{Upstream: StartEverything(t).URL})
-	c := tasksCaller(g)
-	c.send(t, "tools/call", toolCall("echo", arguments{"message": "hello"})).result(t)
+	c := newClient(t, g.Endpoint)
+	resultOf(t, c.call(t, "echo", arguments{"message": "hello"}))
 	if code := g.Terminate(t); code != 0 {
 		t.Errorf("exit code after SIGTERM: %d", code)
 	}
