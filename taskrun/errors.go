@@ -19,6 +19,10 @@ type reason struct {
 // WireError is the JSON-RPC error for a call that ended without a response of
 // its upstream. It is what a waiting client gets and what a failed task keeps.
 func WireError(err error) *wire.Error {
+	var up *upstream.Error
+	if errors.As(err, &up) { // first: it may wrap what made an answer unreadable, which is no error of the client's
+		return upstreamError(up)
+	}
 	var rpc *wire.Error
 	if errors.As(err, &rpc) {
 		return rpc
@@ -26,10 +30,6 @@ func WireError(err error) *wire.Error {
 	var busy *reqcoord.OverloadError
 	if errors.As(err, &busy) {
 		return internal(busy.Error(), reason{Reason: "overloaded", Retriable: true})
-	}
-	var up *upstream.Error
-	if errors.As(err, &up) {
-		return upstreamError(up)
 	}
 	var tooMany *taskroute.TooManyOpenError
 	if errors.As(err, &tooMany) {

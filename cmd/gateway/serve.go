@@ -19,7 +19,7 @@ type serveCmd struct {
 	AdminListen *string  `help:"Address of health and metrics; empty for none." placeholder:"HOST:PORT"`
 	Upstream    *string  `help:"The MCP server behind: its URL, or the command that starts it." placeholder:"URL|COMMAND"`
 	Store       *string  `help:"Where tasks are kept: a file, redis://…, or memory." placeholder:"PATH|URL"`
-	Policy      []string `help:"Policy file or directory of such; may be repeated." type:"path" placeholder:"FILE"`
+	Policy      []string `help:"Policy file or directory of such; may be repeated." type:"path" sep:"none" placeholder:"FILE"`
 	LogLevel    *string  `help:"debug, info, warn or error." placeholder:"LEVEL"`
 	LogFormat   *string  `help:"json or console." placeholder:"FORMAT"`
 }

@@ -44,8 +44,8 @@ type App struct {
 
 // New makes a gateway and binds its addresses. version is shown to upstreams.
 // Whatever was opened is closed again when it fails.
-func New(ctx context.Context, cfg config.Config, version string, log *zap.Logger) (a *App, err error) {
-	a = &App{cfg: cfg, log: log, metrics: obs.Registry(), upstreams: map[string]upstream.Caller{}}
+func New(ctx context.Context, cfg config.Config, version string, log *zap.Logger) (_ *App, err error) {
+	a := &App{cfg: cfg, log: log, metrics: obs.Registry(), upstreams: map[string]upstream.Caller{}}
 	defer func() {
 		if err != nil {
 			a.release(context.WithoutCancel(ctx))

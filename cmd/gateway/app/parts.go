@@ -26,7 +26,11 @@ func openStore(ctx context.Context, cfg config.Config, log *zap.Logger) (taskrou
 	case config.StoreMemory:
 		return memstore.New(time.Now), nil
 	case config.StoreEmbedded:
-		return boltstore.Open(string(cfg.Store), time.Now)
+		store, err := boltstore.Open(string(cfg.Store), time.Now)
+		if err != nil {
+			return nil, err // not store, which would be a Backend that is not nil
+		}
+		return store, nil
 	}
 	return openRedis(ctx, cfg, log)
 }

@@ -1,0 +1,65 @@
+# What the build and the tests install goes under .cache, but for Go modules and
+# Debian packages.
+CACHE   := $(CURDIR)/.cache
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+export PATH := $(CACHE)/bin:$(PATH)
+export TASKGATE_NPM := $(CACHE)/npm
+
+GO_PACKAGES  = $(shell go list ./... | grep -v '/test/')
+GOTESTSUM    = $(CACHE)/bin/gotestsum --format pkgname --hide-summary=skipped --
+CONFORMANCE_TABLE = $(CACHE)/conformance.md
+
+.DEFAULT_GOAL := help
+.PHONY: help deps build test lint conformance e2e unit fuzz demo clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+deps: $(CACHE)/debian.done $(CACHE)/tools.done $(CACHE)/npm.done ## Install what the tests need; quick when it is there
+
+build: ## Build bin/gateway, one static program
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/gateway ./cmd/gateway
+
+test: deps lint unit e2e conformance ## Run every check there is
+	@echo "make test: all checks passed"
+
+lint: deps ## Check formatting, go vet and staticcheck
+	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	go vet ./...
+	$(CACHE)/bin/staticcheck ./...
+
+unit: deps ## Test the packages under the race detector
+	$(GOTESTSUM) -race -timeout 10m $(GO_PACKAGES)
+
+e2e: deps ## Test the built program with real clients and servers
+	$(GOTESTSUM) -race -timeout 15m ./test/e2e/...
+
+conformance: deps ## Run the official suite through the gateway, lane by lane
+	@rm -f $(CONFORMANCE_TABLE)
+	TASKGATE_CONFORMANCE_TABLE=$(CONFORMANCE_TABLE) $(GOTESTSUM) -timeout 15m ./test/conformance/...; \
+		code=$$?; cat $(CONFORMANCE_TABLE) || true; exit $$code
+
+FUZZTIME ?= 30s
+fuzz: ## Run each fuzz target for FUZZTIME (default 30s)
+	scripts/fuzz $(FUZZTIME)
+
+demo: ## Watch a slow tool become a task; needs nothing installed
+	go run ./cmd/gateway demo
+
+clean: ## Remove what was built and installed here
+	rm -rf bin $(CACHE)
+
+# redis-server for the Redis store, a C compiler for the race detector.
+$(CACHE)/debian.done: scripts/debian-deps
+	scripts/debian-deps
+	@mkdir -p $(CACHE) && touch $@
+
+$(CACHE)/tools.done: test/tools/go.mod test/tools/go.sum
+	GOBIN=$(CACHE)/bin go -C test/tools install tool
+	@touch $@
+
+$(CACHE)/npm.done: test/npm/package.json test/npm/package-lock.json
+	@mkdir -p $(CACHE)/npm && cp $^ $(CACHE)/npm/
+	npm ci --prefix $(CACHE)/npm --ignore-scripts --no-audit --no-fund --loglevel error
+	@touch $@
