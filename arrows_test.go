@@ -42,7 +42,8 @@ var arrows = map[string][]string{
 	"cmd/gateway":         {anyPackage},
 	"internal/mcptest":    {"wire"},
 	"internal/mcptest/*":  {"wire", "internal/mcptest"},
-	"test/*":              {"wire", "internal/mcptest"},
+	"internal/redistest":  {},
+	"test/*":              {"wire", "internal/mcptest", "internal/redistest"},
 }
 
 func TestImportArrows(t *testing.T) {
