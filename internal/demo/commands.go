@@ -5,7 +5,7 @@ import "taskgate/wire"
 // inspectorCommand is one that a reader can paste. The Inspector's command line
 // says that it cannot be asked, so the tool does not ask.
 func inspectorCommand(endpoint string) string {
-	return `   npx -y @modelcontextprotocol/inspector --cli --transport http --server-url ` + endpoint + ` \
+	return `   npx -y @modelcontextprotocol/inspector@2.12.0 --cli --transport http --server-url ` + endpoint + ` \
      --protocol-era modern --method tools/call --tool-name generate_report --tool-arg topic=tides`
 }
 
