@@ -63,3 +63,11 @@ func (o TLSOptions) parse(contents [][]byte) (*tls.Config, error) {
 	c.SessionTicketsDisabled = true // a resumed session would not see that an authority is gone
 	return c, nil
 }
+
+// TLSVersion is the constant of crypto/tls for "1.2" or "1.3".
+func TLSVersion(text string) uint16 {
+	if text == "1.3" {
+		return tls.VersionTLS13
+	}
+	return tls.VersionTLS12
+}
