@@ -4,6 +4,8 @@ go 1.26.0
 
 require (
 	cel.dev/cel-go v0.33.2
+	github.com/MicahParks/jwkset v0.11.4
+	github.com/MicahParks/keyfunc/v3 v3.9.2
 	github.com/agext/levenshtein v1.2.3
 	github.com/alecthomas/kong v1.17.0
 	github.com/caarlos0/env/v11 v11.4.2
@@ -11,6 +13,7 @@ require (
 	github.com/go-json-experiment/json v1.27.2
 	github.com/gobwas/glob v1.1.0
 	github.com/google/jsonschema-go v0.4.3
+	github.com/golang-jwt/jwt/v5 v5.3.1
 	github.com/hashicorp/golang-lru/v2 v2.0.7
 	github.com/mark3labs/mcp-go v1.2.1
 	github.com/modelcontextprotocol/go-sdk v1.8.0
@@ -22,6 +25,9 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/net v0.59.0
 	golang.org/x/term v0.48.0
+	golang.org/x/oauth2 v0.37.0
+	golang.org/x/sync v0.25.0
+	golang.org/x/time v0.15.0
 )
 
 require (

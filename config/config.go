@@ -13,6 +13,16 @@ type Config struct {
 	Listen string `yaml:"listen" env:"LISTEN"`
 	// AdminListen is host:port of health, metrics and views; "": none.
 	AdminListen string `yaml:"adminListen" env:"ADMIN_LISTEN"`
+	// PublicURL is what clients call the gateway, without a slash at its end; "":
+	// on a loopback listener its address.
+	PublicURL string `yaml:"publicURL" env:"PUBLIC_URL"`
+	TLS       TLS    `yaml:"tls" envPrefix:"TLS_"`
+	// Identity lists the ways to know a caller, in the order in which they are
+	// tried; empty: every caller is the same principal.
+	Identity []Identity `yaml:"identity" env:"-"`
+	// ImpliedScopes lists by scope the narrower ones that it includes.
+	ImpliedScopes map[string][]string `yaml:"impliedScopes" env:"-"`
+	Audit         Audit               `yaml:"audit" envPrefix:"AUDIT_"`
 	// InsecureNoIdentity lets a gateway without identity listen on more than
 	// loopback: every caller is then the same principal.
 	InsecureNoIdentity bool `yaml:"insecureNoIdentity" env:"INSECURE_NO_IDENTITY"`
@@ -68,7 +78,13 @@ type Upstream struct {
 	Command []string          `yaml:"command"`
 	Era     Era               `yaml:"era"`
 	Headers map[string]Secret `yaml:"headers"` // sent with every request
-	Limits  UpstreamLimits    `yaml:"limits"`
+	// Auth identifies requests to the upstream.
+	Auth UpstreamAuth `yaml:"auth"`
+	// ForwardHeaders are all that it gets of the client's own headers.
+	ForwardHeaders []ForwardHeader `yaml:"forwardHeaders"`
+	// Scopes are what a caller needs for any request to it.
+	Scopes []string       `yaml:"scopes"`
+	Limits UpstreamLimits `yaml:"limits"`
 }
 
 // Era says which generation of the protocol an upstream speaks.

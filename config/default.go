@@ -8,6 +8,8 @@ func Default() Config {
 	return Config{
 		Listen:      "127.0.0.1:8080",
 		AdminListen: "127.0.0.1:8081",
+		TLS:         TLS{ClientAuth: ClientRequired, MinVersion: "1.2"},
+		Audit:       Audit{To: "none"},
 		Store:       "./data/taskgate.db",
 		Redis:       Redis{Prefix: "taskgate"},
 		Tombstone:   24 * time.Hour,
@@ -41,6 +43,7 @@ func Default() Config {
 func (u *Upstream) SetDefaults() {
 	u.Path = "/mcp"
 	u.Era = EraAuto
+	u.Auth.setDefaults()
 	u.Limits = UpstreamLimits{
 		Concurrency:      64,
 		Queue:            256,

@@ -110,6 +110,9 @@ func (c Config) refersTo(variable string) bool {
 				return true
 			}
 		}
+		if u.Auth.Token.reference == ref || u.Auth.ClientSecret.reference == ref {
+			return true
+		}
 	}
 	return c.Redis.Password.reference == ref
 }

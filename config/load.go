@@ -107,6 +107,9 @@ func (l *loader) secrets() {
 			l.secret(fmt.Sprintf("upstreams[%d].headers.%s", i, name), &s)
 			u.Headers[name] = s
 		}
+		auth := &l.config.Upstreams[i].Auth
+		l.secret(fmt.Sprintf("upstreams[%d].auth.token", i), &auth.Token)
+		l.secret(fmt.Sprintf("upstreams[%d].auth.clientSecret", i), &auth.ClientSecret)
 	}
 }
 

@@ -36,10 +36,13 @@ func (ps Problems) Error() string {
 func (c Config) Validate() error {
 	v := &validator{}
 	v.listeners(c)
+	v.tls(c.TLS)
+	v.identity(c)
+	v.audit(c.Audit)
 	v.browsers(c)
 	v.store(c)
 	v.policyHeaders(c)
-	v.upstreams(c.Upstreams)
+	v.upstreams(c)
 	v.limits(c.Limits)
 	v.timeouts(c)
 	v.log(c.Log)
@@ -57,7 +60,7 @@ func (v *validator) problem(path, format string, args ...any) {
 
 func (v *validator) listeners(c Config) {
 	host := v.hostPort("listen", c.Listen)
-	if host != "" && !isLoopback(host) && !c.InsecureNoIdentity {
+	if host != "" && !isLoopback(host) && len(c.Identity) == 0 && !c.InsecureNoIdentity {
 		v.problem("listen", "%s is open to others, but no identity is configured, so that all callers would be one; listen on 127.0.0.1, or set insecureNoIdentity: true if something in front decides who may call", c.Listen)
 	}
 	if c.AdminListen == "" {

@@ -46,12 +46,12 @@ func (v *validator) redis(c Config) {
 
 var upstreamName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-func (v *validator) upstreams(us []Upstream) {
-	if len(us) == 0 {
+func (v *validator) upstreams(c Config) {
+	if len(c.Upstreams) == 0 {
 		v.problem("upstreams", "there is none; write upstreams: [{name: default, url: http://127.0.0.1:3000/mcp}], or use --upstream")
 	}
 	names, paths := map[string]int{}, map[string]int{}
-	for i, u := range us {
+	for i, u := range c.Upstreams {
 		at := item("upstreams", i)
 		v.unique(names, at+".name", u.Name, i)
 		v.unique(paths, at+".path", u.Path, i)
@@ -64,6 +64,8 @@ func (v *validator) upstreams(us []Upstream) {
 		v.target(at, u)
 		v.enum(at+".era", string(u.Era), u.Era.Values())
 		v.headers(at, u)
+		v.outbound(at, u, c)
+		v.upstreamScopes(at, u, c)
 		v.positive(at+".limits", u.Limits, "queue")
 	}
 }

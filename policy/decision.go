@@ -150,6 +150,9 @@ type Decision struct {
 	// Dedupe.By is shared between decisions and must not be changed.
 	Dedupe     Dedupe     `json:"dedupe"`
 	Undeclared Undeclared `json:"undeclared"`
+	// Scopes are what the caller's credential must allow (RFC 6749, section 3.3),
+	// beside those of the upstream. The slice is shared and must not be changed.
+	Scopes []string `json:"scopes,omitempty"`
 
 	Rule   string `json:"rule"`   // the rule's name, or "defaults"
 	Source string `json:"source"` // file:line of the rule, or "built-in"

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -182,6 +183,7 @@ func (r *rule) values() []Value {
 		{Field: "concurrency", Text: d.Concurrency.text()},
 		{Field: "dedupe", Text: d.Dedupe.text()},
 		{Field: "undeclared", Text: string(d.Undeclared)},
+		{Field: "scopes", Text: cmp.Or(strings.Join(d.Scopes, " "), "none")},
 	}
 	for i := range out {
 		out[i].Origin = origins[out[i].Field]

@@ -45,6 +45,7 @@ type settings struct {
 	Concurrency  *Concurrency   `yaml:"concurrency"`
 	Dedupe       *Dedupe        `yaml:"dedupe"`
 	Undeclared   *Undeclared    `yaml:"undeclared"`
+	Scopes       *[]string      `yaml:"scopes"`
 }
 
 // file is one policy file that was read.

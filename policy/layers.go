@@ -43,6 +43,7 @@ func builtIn() layer {
 		Concurrency:  &Concurrency{Per: PerRule},
 		Dedupe:       &Dedupe{By: []DedupeKey{ByPrincipal, ByTool, ByArguments}},
 		Undeclared:   ptr(Hold),
+		Scopes:       ptr([]string(nil)),
 	}}
 }
 
@@ -84,6 +85,7 @@ func (ls layers) resolve() (Decision, map[string]Origin) {
 		Concurrency:  pick(r, "concurrency", func(s *settings) *Concurrency { return s.Concurrency }),
 		Dedupe:       pick(r, "dedupe", func(s *settings) *Dedupe { return s.Dedupe }),
 		Undeclared:   pick(r, "undeclared", func(s *settings) *Undeclared { return s.Undeclared }),
+		Scopes:       pick(r, "scopes", func(s *settings) *[]string { return s.Scopes }),
 	}
 	r.imply(&d)
 	return d, r.origins

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"reflect"
+	"regexp"
 	"slices"
 	"time"
 )
@@ -36,6 +37,7 @@ func (c *compiler) checkSettings(r *rule) {
 		k.limits()
 		k.mode()
 		k.crash()
+		k.scopes()
 	}
 }
 
@@ -122,6 +124,17 @@ func (k *check) crash() {
 	}
 	if d.OnLoss == LossFails && d.MaxAttempts > 1 {
 		k.find(Warning, []string{"maxAttempts"}, "maxAttempts: %d does nothing with onLoss: fail; write onLoss: rerun if the tool is idempotent", d.MaxAttempts)
+	}
+}
+
+// scopeToken is RFC 6749, appendix A.4.
+var scopeToken = regexp.MustCompile(`^[\x21\x23-\x5B\x5D-\x7E]+$`)
+
+func (k *check) scopes() {
+	for _, s := range k.d.Scopes {
+		if !scopeToken.MatchString(s) {
+			k.find(Error, []string{"scopes"}, "%q is not a scope: it may not hold spaces, quotes or backslashes", s)
+		}
 	}
 }
 

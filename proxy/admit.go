@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"taskgate/audit"
 	"taskgate/auth"
 	"taskgate/taskroute"
 	"taskgate/wire"
@@ -14,16 +15,17 @@ import (
 
 // exchange is one admitted message.
 type exchange struct {
-	route     *route
-	principal auth.Principal
-	header    http.Header
-	msg       wire.Message
-	params    wire.Object
-	meta      wire.Meta // of requests
+	route    *route
+	identity auth.Identity
+	header   http.Header
+	msg      wire.Message
+	params   wire.Object
+	meta     wire.Meta // of requests
+	trail    audit.Event
 }
 
 func (x *exchange) owner() taskroute.Owner {
-	return taskroute.Owner{Tenant: x.principal.Tenant, Subject: x.principal.Subject}
+	return taskroute.Owner{Tenant: x.identity.Tenant, Subject: x.identity.Subject}
 }
 
 // admit lets a request in: path, Origin and Host, caller, size, envelope,
@@ -44,11 +46,10 @@ func (h *Handler) admit(w http.ResponseWriter, req *http.Request) (*exchange, er
 	if t, _, err := mime.ParseMediaType(req.Header.Get("Content-Type")); err != nil || t != "application/json" {
 		return nil, refuse(http.StatusUnsupportedMediaType, wire.CodeInvalidRequest, "Unsupported media type: Content-Type must be application/json")
 	}
-	principal, err := h.opts.Identify(req)
-	if err != nil {
-		return nil, err
+	x := &exchange{route: r, header: req.Header}
+	if err := h.identify(x, req); err != nil {
+		return x, err
 	}
-	x := &exchange{route: r, principal: principal, header: req.Header}
 	body, err := h.readBody(w, req)
 	if err != nil {
 		return x, err

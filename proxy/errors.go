@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"taskgate/auth"
 	"taskgate/taskroute"
 	"taskgate/taskrun"
 	"taskgate/wire"
@@ -46,6 +47,9 @@ func answerError(err error) (status int, rpc wire.Raw) {
 	if errors.As(err, &r) {
 		return r.status, r.rpc.Raw()
 	}
+	if status, rpc, ok := identityError(err); ok {
+		return status, rpc.Raw()
+	}
 	var up *upstreamFailure
 	if errors.As(err, &up) {
 		return statusOf(wire.ParseError(up.raw).Code), up.raw
@@ -58,6 +62,12 @@ func answerError(err error) (status int, rpc wire.Raw) {
 		return http.StatusServiceUnavailable, e.Raw()
 	}
 	return statusOf(e.Code), e.Raw()
+}
+
+// codeOf is the JSON-RPC code of the answer to an error.
+func codeOf(err error) int {
+	_, raw := answerError(err)
+	return wire.ParseError(raw).Code
 }
 
 // statusOf is the status that the protocol ties to a code.
@@ -91,7 +101,7 @@ func wireError(err error) *wire.Error {
 
 // isOurFault tells errors that an operator should see.
 func isOurFault(err error) bool {
-	if errors.As(err, new(*refusal)) || errors.As(err, new(*upstreamFailure)) || errors.Is(err, context.Canceled) {
+	if errors.As(err, new(*refusal)) || errors.As(err, new(*auth.Denied)) || errors.As(err, new(*upstreamFailure)) || errors.Is(err, context.Canceled) {
 		return false
 	}
 	return wireError(err).Code == wire.CodeInternal

@@ -41,7 +41,7 @@ func (h *Handler) send(ctx context.Context, x *exchange, to upstream.Handler) (u
 	reply, err := x.route.Caller.Call(callCtx, upstream.Request{
 		ID: call.ID, Method: x.msg.Method, Params: x.params.Bytes(),
 		ClientInfo: x.meta.ClientInfo, Capabilities: x.meta.Capabilities, LogLevel: x.meta.LogLevel,
-		Principal: x.owner().String(), Header: forwardedHeaders(x.header),
+		Principal: x.owner().String(), Header: x.keptHeaders(),
 	}, to)
 	if cause := context.Cause(callCtx); err != nil && cause != nil {
 		err = cause

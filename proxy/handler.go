@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"taskgate/audit"
 	"taskgate/auth"
 	"taskgate/policy"
 	"taskgate/reqcoord"
@@ -46,8 +47,12 @@ type Options struct {
 	Recheck    time.Duration
 	// Guard says which browsers and host names get in.
 	Guard Guard
-	// Identify says who calls.
-	Identify func(*http.Request) (auth.Principal, error)
+	// Identify says who sent a request to the resource.
+	Identify func(*http.Request, *auth.Resource) (auth.Identity, error)
+	// Audit is told of every request that changes something or is not let in;
+	// with AuditReads, of the others too. nil: nobody is.
+	Audit      *audit.Log
+	AuditReads bool
 	// Decide is the policy.
 	Decide func(policy.Query) policy.Decision
 	// PolicyHeaders are the request headers that policy may look at.
@@ -65,6 +70,7 @@ type Handler struct {
 	runner  *taskrun.Runner
 	coord   *reqcoord.Coordinator
 	methods map[string]method
+	docs    map[string][]byte // public documents by path
 	metrics *metrics
 	streams atomic.Int64  // open listen streams
 	closing chan struct{} // closed when they are to end
@@ -77,7 +83,7 @@ type method func(ctx context.Context, x *exchange, out *responder) (wire.Raw, er
 // New returns a Handler. endpoints say which upstream is behind which path.
 func New(endpoints []Endpoint, runner *taskrun.Runner, coord *reqcoord.Coordinator, o Options) *Handler {
 	h := &Handler{opts: o, routes: map[string]*route{}, runner: runner, coord: coord,
-		metrics: newMetrics(o.Metrics), closing: make(chan struct{})}
+		docs: documents(endpoints), metrics: newMetrics(o.Metrics), closing: make(chan struct{})}
 	for _, e := range endpoints {
 		h.routes[e.Path] = newRoute(e, o)
 	}
@@ -104,6 +110,12 @@ type Endpoint struct {
 	Name   string
 	Path   string
 	Caller upstream.Caller
+	// Resource is the endpoint as OAuth sees it.
+	Resource auth.Resource
+	// Forward lists all that the upstream gets of the client's own headers.
+	Forward []ForwardHeader
+	// ShortToken is for upstreams that get the client's token.
+	ShortToken ShortToken
 }
 
 // CloseStreams ends long-lived streams, each with its proper response.
@@ -122,6 +134,10 @@ func notFound(_ context.Context, x *exchange, _ *responder) (wire.Raw, error) {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if doc, ok := h.docs[req.URL.Path]; ok {
+		h.serveDocument(w, req, doc)
+		return
+	}
 	out := newResponder(w, req, h.opts)
 	x, err := h.admit(w, req)
 	if x != nil {
@@ -129,12 +145,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	switch {
 	case err != nil:
-		h.finish(out, x, nil, err)
+		h.record(x, req, h.finish(out, x, nil, err), err)
 	case x.msg.IsNotification(): // none is defined on HTTP; some clients send them
 		w.WriteHeader(http.StatusAccepted)
 	default:
-		result, err := h.methodOf(x)(req.Context(), x, out)
-		h.finish(out, x, result, err)
+		result, err := h.methodOf(x)(x.onBehalf(req.Context()), x, out)
+		h.record(x, req, h.finish(out, x, result, err), err)
 	}
 }
 
@@ -145,17 +161,20 @@ func (h *Handler) methodOf(x *exchange) method {
 	return h.forward
 }
 
-func (h *Handler) finish(out *responder, x *exchange, result wire.Raw, err error) {
-	status := http.StatusOK
+// finish writes the answer and returns its HTTP status.
+func (h *Handler) finish(out *responder, x *exchange, result wire.Raw, err error) (status int) {
+	status = http.StatusOK
 	msg := wire.Result(out.id, result)
 	if err != nil {
 		var rpc wire.Raw
 		status, rpc = answerError(err)
 		msg = wire.Message{ID: out.id, Error: rpc}
 		h.note(x, err)
+		challenge(out, x, err)
 	}
 	out.finish(status, msg)
 	h.metrics.answered(x, status, err)
+	return status
 }
 
 // note logs what an operator should know of; a client's own mistakes are not.

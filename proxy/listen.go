@@ -134,13 +134,15 @@ func (s *subscription) acknowledge(f filter, accepted wire.Raw) error {
 		wire.Object{}.With("_meta", s.meta()).With("notifications", honoured.Bytes()).Bytes())
 }
 
-// run sends every change until the client leaves, the gateway shuts down, or
-// there is nothing more to come.
+// run sends every change until the client leaves, its credential ends, the
+// gateway shuts down, or there is nothing more to come.
 func (s *subscription) run(ctx context.Context) error {
 	quiet := time.NewTicker(s.h.opts.KeepAlive)
 	defer quiet.Stop()
 	recheck := time.NewTicker(s.h.opts.Recheck)
 	defer recheck.Stop()
+	expired := s.x.untilExpired(s.h.opts.Now())
+	defer expired.Stop()
 	for s.more || len(s.sent) > 0 {
 		var err error
 		select {
@@ -151,6 +153,8 @@ func (s *subscription) run(ctx context.Context) error {
 		case <-quiet.C:
 			err = s.out.write(wire.KeepAlive)
 		case <-s.h.closing:
+			return nil
+		case <-expired.C:
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -5,8 +5,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
-
-	"taskgate/wire"
 )
 
 type metrics struct {
@@ -27,8 +25,7 @@ func (m *metrics) answered(x *exchange, status int, err error) {
 		up, method = x.route.Name, label(x.msg.Method)
 	}
 	if err != nil {
-		_, raw := answerError(err)
-		code = wire.ParseError(raw).Code
+		code = codeOf(err)
 	}
 	m.requests.WithLabelValues(up, method, strconv.Itoa(status), strconv.Itoa(code)).Inc()
 }

@@ -20,6 +20,7 @@ func taskID(x *exchange) (string, error) {
 	if !ok {
 		return "", wire.Errorf(wire.CodeInvalidParams, "Invalid params: params.taskId is missing or no string")
 	}
+	x.traceTask(id)
 	return id, nil
 }
 

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"net/http"
 	"strings"
 
 	"taskgate/policy"
@@ -22,16 +21,20 @@ func (h *Handler) callTool(ctx context.Context, x *exchange, out *responder) (wi
 	if rpc := wire.CheckParamHeaders(x.header, facts.schema, x.params.Get("arguments")); rpc != nil {
 		return nil, badRequest(rpc)
 	}
+	decision := h.opts.Decide(h.query(x, tool, facts))
+	x.traceDecision(tool, decision)
+	if err := h.authorize(x, decision); err != nil {
+		return nil, err
+	}
 	call := taskrun.Call{
 		Owner: x.owner(), Upstream: x.route.Name, Tool: tool, Params: x.params.Without("task"), Meta: x.meta,
-		Header:   forwardedHeaders(x.header),
-		Decision: h.opts.Decide(h.query(x, tool, facts)),
+		Header: x.keptHeaders(), Decision: decision,
 	}
 	if state, ok := wire.String(x.params.Get("requestState")); ok && taskrun.OwnsState(state) {
 		responses, _ := wire.ParseObject(x.params.Get("inputResponses"))
-		return outcome(h.runner.Resume(ctx, call, state, responses))
+		return x.outcome(h.runner.Resume(ctx, call, state, responses))
 	}
-	return outcome(h.runner.Call(ctx, call, x.observer(out)))
+	return x.outcome(h.runner.Call(ctx, call, x.observer(out)))
 }
 
 // listTools asks the upstream what its tools are, as the caller would.
@@ -46,7 +49,7 @@ func (h *Handler) query(x *exchange, tool string, facts toolFacts) policy.Query 
 	q := policy.Query{
 		Upstream: x.route.Name, Tool: tool, Arguments: x.params.Get("arguments"), Annotations: facts.annotations,
 		ClientInfo: x.meta.ClientInfo, Capabilities: x.meta.Capabilities.Raw(),
-		Tenant: x.principal.Tenant, Subject: x.principal.Subject,
+		Tenant: x.identity.Tenant, Subject: x.identity.Subject,
 	}
 	for _, name := range h.opts.PolicyHeaders {
 		if v := x.header.Get(name); v != "" {
@@ -60,7 +63,8 @@ func (h *Handler) query(x *exchange, tool string, facts toolFacts) policy.Query 
 }
 
 // outcome is the result of a tools/call in each of its three forms.
-func outcome(o taskrun.Outcome, err error) (wire.Raw, error) {
+func (x *exchange) outcome(o taskrun.Outcome, err error) (wire.Raw, error) {
+	x.traceOutcome(o)
 	switch {
 	case err != nil:
 		return nil, err
@@ -110,19 +114,4 @@ func (x *exchange) observer(out *responder) taskrun.Observer {
 		}
 		out.notify(method, params)
 	}
-}
-
-// forwardedHeaders are those that travel on: Mcp-Param-*, which an intermediary
-// must not drop (streamable-http, Server Behavior for Custom Headers).
-func forwardedHeaders(h http.Header) http.Header {
-	var out http.Header
-	for name, values := range h {
-		if strings.HasPrefix(name, wire.HeaderParam) {
-			if out == nil {
-				out = http.Header{}
-			}
-			out[name] = values
-		}
-	}
-	return out
 }

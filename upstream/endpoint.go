@@ -155,8 +155,19 @@ func (e *endpoint) tell(ctx context.Context, method string, body []byte, header 
 }
 
 // do sends an HTTP request and returns once the response's headers are there.
-// sent says whether the upstream may have read any of it. Errors are *Error.
+// sent says whether the upstream may have read any of it. Errors are *Error, or
+// wrap ctx.Err(). A 401 means that the request was not acted on, so it may go
+// out again with other credentials, once.
 func (e *endpoint) do(ctx context.Context, method string, body []byte, header http.Header, sent *atomic.Bool) (*http.Response, error) {
+	resp, err := e.attempt(ctx, method, body, header, sent)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized || e.opts.Auth == nil || !e.opts.Auth.Renew(ctx, resp.Request.Header) {
+		return resp, err
+	}
+	resp.Body.Close()
+	return e.attempt(ctx, method, body, header, sent)
+}
+
+func (e *endpoint) attempt(ctx context.Context, method string, body []byte, header http.Header, sent *atomic.Bool) (*http.Response, error) {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn:      func(string) { sent.Store(false) }, // also when the Transport tries anew, having written nothing
 		WroteHeaders: func() { sent.Store(true) },
@@ -165,7 +176,9 @@ func (e *endpoint) do(ctx context.Context, method string, body []byte, header ht
 	if err != nil {
 		return nil, &Error{Kind: Unreachable, Err: withoutURL(err)}
 	}
-	e.setHeader(req, header)
+	if err := e.setHeader(req, header); err != nil {
+		return nil, err
+	}
 	resp, err := e.client.Do(req)
 	switch {
 	case err == nil:
@@ -176,9 +189,12 @@ func (e *endpoint) do(ctx context.Context, method string, body []byte, header ht
 	return nil, &Error{Kind: Unreachable, Err: withoutURL(err)}
 }
 
-func (e *endpoint) setHeader(req *http.Request, more http.Header) {
+func (e *endpoint) setHeader(req *http.Request, more http.Header) error {
 	copyHeader(req.Header, e.opts.Header)
 	copyHeader(req.Header, more)
+	if c := credentialsOf(req.Context()); c != nil {
+		copyHeader(req.Header, c.Header)
+	}
 	if req.Method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -188,6 +204,10 @@ func (e *endpoint) setHeader(req *http.Request, more http.Header) {
 		req.Header.Set("User-Agent", "taskgate/"+e.opts.Version)
 	}
 	hideFromTransport(req.Header)
+	if e.opts.Auth != nil {
+		return e.opts.Auth.Authorize(req.Context(), req.Header)
+	}
+	return nil
 }
 
 func copyHeader(to, from http.Header) {

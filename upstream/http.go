@@ -78,6 +78,9 @@ func (h *HTTP) Call(ctx context.Context, r Request, hd Handler) (Reply, error) {
 		return Reply{}, err
 	}
 	defer h.gate.leave()
+	if h.opts.NeedsClient && credentialsOf(ctx) == nil {
+		return Reply{}, unauthorized(errNoClient)
+	}
 	return speak(ctx, h, r, func(d dialect) (Reply, bool, error) { return d.call(ctx, r, hd) })
 }
 

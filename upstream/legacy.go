@@ -99,7 +99,7 @@ func (l *legacy) initialize(ctx context.Context, capabilities wire.Raw, header h
 	if a.Error != nil {
 		return nil, &Error{Kind: Incompatible, Status: a.status, Err: wire.ParseError(a.Error)}
 	}
-	s := &session{id: a.session, init: a.Result, header: header}
+	s := &session{id: a.session, init: a.Result, header: header, client: credentialsOf(ctx)}
 	result, _ := wire.ParseObject(a.Result) // what is no object has no version either
 	s.version, _ = wire.String(result.Get("protocolVersion"))
 	if !knownLegacy(s.version) {
@@ -125,7 +125,7 @@ func (l *legacy) end(ctx context.Context, s *session) {
 	if s.id == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.opts.CancelTimeout)
+	ctx, cancel := context.WithTimeout(WithCredentials(ctx, s.client), l.opts.CancelTimeout)
 	defer cancel()
 	if err := l.endpoint.tell(ctx, http.MethodDelete, nil, s.headers(s.header)); err != nil {
 		l.opts.Log.Debug("upstream did not end the session", zap.String("upstream", l.opts.Name), cause(err))

@@ -59,6 +59,11 @@ type Options struct {
 	Concurrency int
 	// TLS is the configuration of https connections. Default: Go's.
 	TLS *tls.Config
+	// Auth makes requests acceptable. Default: Header is all there is.
+	Auth Auth
+	// NeedsClient: a request that a client makes carries headers of that client
+	// (Credentials.Header), so it is not sent without them.
+	NeedsClient bool
 	// AllowLinkLocal permits link-local and cloud metadata addresses.
 	AllowLinkLocal bool
 

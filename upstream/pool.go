@@ -26,7 +26,7 @@ type pool struct {
 // release must follow.
 func (p *pool) acquire(ctx context.Context, key sessionKey, header http.Header, open func(context.Context) (*session, error)) (*session, error) {
 	for {
-		if s := p.take(key, header); s != nil {
+		if s := p.take(key, header, credentialsOf(ctx)); s != nil {
 			return s, nil
 		}
 		_, err := p.opening.do(ctx, key, func(ctx context.Context) (*session, error) { return p.open(ctx, key, open) })
@@ -36,13 +36,13 @@ func (p *pool) acquire(ctx context.Context, key sessionKey, header http.Header, 
 	}
 }
 
-func (p *pool) take(key sessionKey, header http.Header) *session {
+func (p *pool) take(key sessionKey, header http.Header, client *Credentials) *session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.sessions[key]
 	if s != nil {
 		s.calls++
-		s.header = header
+		s.header, s.client = header, client
 	}
 	return s
 }

@@ -19,7 +19,8 @@ type session struct {
 	// guarded by pool.mu
 	calls     int
 	idleSince time.Time
-	header    http.Header // of the last call, for the DELETE
+	header    http.Header  // of the last call, for the DELETE
+	client    *Credentials // likewise
 }
 
 // sessionKey says who may share a session: callers of one principal that

@@ -242,7 +242,7 @@ func TestSessionLimit(t *testing.T) {
 	check(t, "idle sessions that had to go", len(deleted), 1)
 	check(t, "open", h.sessions.size(), 2)
 
-	h.sessions.take(keyOf(Request{Principal: "b"}), nil) // the other one is in use too
+	h.sessions.take(keyOf(Request{Principal: "b"}), nil, nil) // the other one is in use too
 	_, err := h.Call(t.Context(), toolCall(3, "x", `{}`), &recorder{})
 	var e *Error
 	if !errors.As(err, &e) || e.Kind != Full || e.MayHaveRun {
@@ -266,7 +266,7 @@ func TestIdleSessionsEnd(t *testing.T) {
 	s := serve(t, answering(fast))
 	h := connectLegacy(t, s, Options{SessionIdle: time.Minute, Now: func() time.Time { return time.Unix(now.Load(), 0) }})
 	sessionsOf(t, h, s, [2]string{"a", `{}`}, [2]string{"b", `{}`})
-	h.sessions.take(keyOf(Request{Principal: "b"}), nil) // a call is running
+	h.sessions.take(keyOf(Request{Principal: "b"}), nil, nil) // a call is running
 	now.Add(60)
 	h.runOnce(t.Context())
 	check(t, "open at a minute", h.sessions.size(), 2)

@@ -53,7 +53,7 @@ func reloadOnHangup(ctx context.Context, a *app.App) {
 	for {
 		select {
 		case <-hangup:
-			a.ReloadPolicy()
+			a.Reload()
 		case <-ctx.Done():
 			return
 		}

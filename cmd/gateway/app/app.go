@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"taskgate/admin"
+	"taskgate/audit"
 	"taskgate/auth"
 	"taskgate/config"
 	"taskgate/obs"
@@ -37,6 +37,10 @@ type App struct {
 	runner    *taskrun.Runner
 	proxy     *proxy.Handler
 	admin     *admin.Handler
+	callers   *auth.Chain
+	tls       *auth.ListenerFiles // nil: the listener speaks plain HTTP
+	audit     *audit.Log          // nil: none
+	loops     loops               // what Run runs beside everything else
 
 	listener      net.Listener
 	adminListener net.Listener // nil: none
@@ -54,6 +58,9 @@ func New(ctx context.Context, cfg config.Config, version string, log *zap.Logger
 	if a.policy, err = newPolicy(cfg.Policy, log); err != nil {
 		return nil, err
 	}
+	if err := a.identify(); err != nil {
+		return nil, err
+	}
 	if err := a.listen(); err != nil {
 		return nil, err
 	}
@@ -64,6 +71,18 @@ func New(ctx context.Context, cfg config.Config, version string, log *zap.Logger
 		return nil, err
 	}
 	return a, a.assemble()
+}
+
+// identify makes what tells callers apart.
+func (a *App) identify() (err error) {
+	if a.callers, err = newChain(a.cfg, &a.loops, a.log); err != nil {
+		return err
+	}
+	if a.tls, err = newTLS(a.cfg.TLS, &a.loops, a.log); err != nil {
+		return err
+	}
+	a.audit, err = openAudit(a.cfg.Audit, a.log)
+	return err
 }
 
 func (a *App) listen() (err error) {
@@ -81,7 +100,7 @@ func (a *App) listen() (err error) {
 
 func (a *App) dialUpstreams(version string) error {
 	for _, u := range a.cfg.Upstreams {
-		caller, err := newCaller(u, a.cfg, version, a.log, a.metrics)
+		caller, err := newCaller(u, a.cfg, version, &a.loops, a.log, a.metrics)
 		if err != nil {
 			return fmt.Errorf("upstream %q: %w", u.Name, err)
 		}
@@ -100,7 +119,10 @@ func (a *App) assemble() error {
 	var endpoints []proxy.Endpoint
 	for _, u := range cfg.Upstreams {
 		limits[u.Name] = reqcoord.Limits{Concurrency: u.Limits.Concurrency, Queue: u.Limits.Queue, QueueTimeout: u.Limits.QueueTimeout}
-		endpoints = append(endpoints, proxy.Endpoint{Name: u.Name, Path: u.Path, Caller: a.upstreams[u.Name]})
+		endpoints = append(endpoints, proxy.Endpoint{
+			Name: u.Name, Path: u.Path, Caller: a.upstreams[u.Name], Resource: resource(cfg, u, a.publicURL()),
+			Forward: forwardHeaders(u.ForwardHeaders), ShortToken: shortToken(u.Auth),
+		})
 	}
 	policyMetrics(a.metrics, a.policy)
 	a.coord = reqcoord.New(limits, time.Now)
@@ -114,8 +136,8 @@ func (a *App) assemble() error {
 		InfoTTL: infoTTL, InfoWait: infoWait,
 		MaxStreams: cfg.Limits.MaxStreams, MaxTaskIDs: maxTaskIDs, Recheck: recheck,
 		Guard:    proxy.Guard{Origins: cfg.AllowedOrigins, Hosts: cfg.AllowedHosts, AnyHost: len(cfg.AllowedHosts) == 0 && !onLoopback(a.listener)},
-		Identify: func(*http.Request) (auth.Principal, error) { return auth.Anonymous, nil },
-		Decide:   a.policy.Decide, PolicyHeaders: cfg.PolicyHeaders, Now: time.Now, Log: a.log, Metrics: a.metrics,
+		Identify: a.callers.Identify, Audit: a.audit, AuditReads: cfg.Audit.Reads,
+		Decide: a.policy.Decide, PolicyHeaders: cfg.PolicyHeaders, Now: time.Now, Log: a.log, Metrics: a.metrics,
 	})
 	a.admin = admin.New(a.coord, a.backend.Ping, a.policyStatus, a.metrics)
 	return nil
@@ -142,7 +164,7 @@ func onLoopback(l net.Listener) bool {
 func (a *App) Endpoints() []string {
 	var urls []string
 	for _, path := range a.proxy.Paths() {
-		urls = append(urls, "http://"+a.listener.Addr().String()+path)
+		urls = append(urls, scheme(a.cfg)+"://"+a.listener.Addr().String()+path)
 	}
 	return urls
 }
@@ -173,5 +195,6 @@ func (a *App) release(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("close store: %w", err))
 		}
 	}
+	errs = append(errs, a.audit.Close())
 	return errors.Join(errs...)
 }

@@ -82,7 +82,7 @@ func redisURL(cfg config.Config) (string, error) {
 }
 
 // newCaller makes the connector to one upstream.
-func newCaller(u config.Upstream, cfg config.Config, version string, log *zap.Logger, reg prometheus.Registerer) (upstream.Caller, error) {
+func newCaller(u config.Upstream, cfg config.Config, version string, l *loops, log *zap.Logger, reg prometheus.Registerer) (upstream.Caller, error) {
 	if len(u.Command) > 0 {
 		return nil, errors.New("commands are not supported yet; give a URL")
 	}
@@ -90,8 +90,13 @@ func newCaller(u config.Upstream, cfg config.Config, version string, log *zap.Lo
 	for name, secret := range u.Headers {
 		header.Set(name, secret.Value())
 	}
+	identify, err := newUpstreamAuth(u.Auth, l, log.With(zap.String("upstream", u.Name)))
+	if err != nil {
+		return nil, err
+	}
 	return upstream.NewHTTP(upstream.Options{
 		Name: u.Name, URL: u.URL, Era: upstream.Era(u.Era), Header: header, Version: version,
+		Auth: identify, NeedsClient: needsClient(u.ForwardHeaders),
 		MaxResponse: int64(u.Limits.MaxResponseBytes), MaxEvent: int(u.Limits.MaxResponseBytes),
 		MaxSessions: u.Limits.MaxSessions, SessionIdle: u.Limits.SessionIdle, ConnectTimeout: cfg.Timeouts.Connect,
 		Concurrency: u.Limits.Concurrency, Log: log, Metrics: reg, Now: time.Now,

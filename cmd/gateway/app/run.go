@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"taskgate/auth"
 )
 
 // Run serves until ctx ends, then drains: it takes no new requests, lets calls
@@ -29,9 +31,12 @@ func (a *App) Run(ctx context.Context) error {
 			housekeeping.Go(func() { _ = r.Run(house) })
 		}
 	}
+	for _, loop := range a.loops {
+		housekeeping.Go(func() { _ = loop(house) })
+	}
 	failed := make(chan error, 2)
-	front := a.serve(a.listener, a.proxy, failed)
-	back := a.serve(a.adminListener, a.admin, failed)
+	front := a.serve(a.listener, a.proxy, a.tls, failed)
+	back := a.serve(a.adminListener, a.admin, nil, failed)
 	a.log.Info("listening", zap.Strings("endpoints", a.Endpoints()), zap.String("admin", a.AdminURL()), zap.String("store", a.cfg.Store.String()))
 	a.proxy.Warm(house)
 
@@ -49,7 +54,7 @@ func (a *App) Run(ctx context.Context) error {
 	return errors.Join(err, a.release(context.WithoutCancel(ctx)))
 }
 
-func (a *App) serve(l net.Listener, h http.Handler, failed chan<- error) *http.Server {
+func (a *App) serve(l net.Listener, h http.Handler, files *auth.ListenerFiles, failed chan<- error) *http.Server {
 	if l == nil {
 		return nil
 	}
@@ -58,8 +63,13 @@ func (a *App) serve(l net.Listener, h http.Handler, failed chan<- error) *http.S
 		MaxHeaderBytes: int(a.cfg.Limits.MaxHeaderBytes),
 		ErrorLog:       log.New(zapWriter{a.log}, "", 0),
 	}
+	serve := s.Serve
+	if files != nil {
+		s.TLSConfig = auth.ServerTLS(files)
+		serve = func(l net.Listener) error { return s.ServeTLS(l, "", "") }
+	}
 	go func() {
-		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
 			failed <- fmt.Errorf("serve %s: %w", l.Addr(), err)
 		}
 	}()
