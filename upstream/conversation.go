@@ -20,7 +20,7 @@ type conversation struct {
 	handler Handler
 	fail    context.CancelCauseFunc // ends the call with an *Error
 
-	running   sync.WaitGroup
+	asking    sync.WaitGroup // calls of handler.Ask
 	mu        sync.Mutex
 	questions map[string]context.CancelFunc // by the upstream's id, verbatim
 }
@@ -53,7 +53,8 @@ func deliver(h Handler, token uint64, m wire.Message) {
 }
 
 // begin answers a request in a goroutine of its own, for it may take as long as
-// a person does, and others may come meanwhile.
+// a person does, and others may come meanwhile. The call waits for the end of
+// Ask, but not for an answer that is already on its way.
 func (c *conversation) begin(ctx context.Context, m wire.Message) {
 	ctx, cancel := context.WithCancel(ctx)
 	if !c.admit(m.ID, cancel) {
@@ -62,10 +63,13 @@ func (c *conversation) begin(ctx context.Context, m wire.Message) {
 		c.reply(ctx, m.Method, wire.Failure(m.ID, wire.Errorf(wire.CodeInternal, "more than %d requests at once", maxQuestions)))
 		return
 	}
-	c.running.Go(func() {
+	c.asking.Add(1)
+	c.legacy.endpoint.running.Go(func() {
 		defer cancel()
 		defer c.dismiss(m.ID)
-		c.reply(ctx, m.Method, c.answer(ctx, m))
+		answer := c.answer(ctx, m)
+		c.asking.Done()
+		c.reply(ctx, m.Method, answer)
 	})
 }
 
@@ -121,13 +125,25 @@ func (c *conversation) reply(ctx context.Context, method string, answer wire.Mes
 		if !wait(ctx, pause) {
 			return // the call has ended or the upstream has withdrawn the request
 		}
-		if err = c.legacy.endpoint.post(ctx, answer, c.header); err == nil || ctx.Err() != nil {
+		if err = c.post(ctx, answer); err == nil || ctx.Err() != nil {
 			return
 		}
 	}
 	c.legacy.opts.Log.Warn("upstream did not take an answer", zap.String("upstream", c.legacy.opts.Name),
 		zap.String("method", method), cause(err))
 	c.fail(broken(0, "the answer to %s could not be delivered: %w", method, err))
+}
+
+// answerTimeout limits one POST of an answer.
+const answerTimeout = 10 * time.Second
+
+// post goes on when the call ends, which an answer often makes it do before its
+// own receipt is there. http.Transport has by then put the connection back for
+// others, and to cancel the one request would now and then fail theirs.
+func (c *conversation) post(ctx context.Context, answer wire.Message) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
+	defer cancel()
+	return c.legacy.endpoint.post(ctx, answer, c.header)
 }
 
 // wait returns false when ctx has ended first.

@@ -154,15 +154,30 @@ func (h *HTTP) Close(ctx context.Context) error {
 	h.closing.Lock()
 	defer h.closing.Unlock()
 	if err == nil {
-		h.running.Wait() // a session may still be on its way into the pool
+		err = h.settle(ctx) // a session may still be on its way into the pool
 	}
 	h.sessions.endIdle(ctx, h.opts.Now().Add(time.Second))
 	if err == nil {
-		h.running.Wait()
+		err = h.settle(ctx)
 	}
 	h.endpoint.client.CloseIdleConnections()
 	if err != nil {
 		return fmt.Errorf("close upstream %q: %w", h.opts.Name, err)
 	}
 	return nil
+}
+
+// settle waits for what calls have left behind, which ends by itself.
+func (h *HTTP) settle(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		h.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("upstream is slow to end: %w", ctx.Err())
+	}
 }

@@ -59,7 +59,7 @@ func (l *legacy) callIn(ctx context.Context, s *session, header http.Header, r R
 		abandon: func() { c.sendCancelled(ctx) },
 	}, func(m wire.Message) { c.receive(callCtx, m) })
 	fail(nil)
-	c.running.Wait()
+	c.asking.Wait()
 	var own *Error
 	if err != nil && errors.As(context.Cause(callCtx), &own) {
 		err = own

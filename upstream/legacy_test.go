@@ -302,6 +302,41 @@ func TestAnswerThatNeverArrivesEndsTheCall(t *testing.T) {
 	}
 }
 
+// TestAnswerOnItsWayIsNotCutOff: a server may go on with the call, and end it,
+// before it acknowledges the answer.
+func TestAnswerOnItsWayIsNotCutOff(t *testing.T) {
+	answered, acknowledge, cut := make(chan struct{}), make(chan struct{}), make(chan bool, 1)
+	s := serve(t, func(w http.ResponseWriter, r received) bool {
+		if r.http == http.MethodPost && r.IsResponse() {
+			close(answered)
+			select {
+			case <-r.gone:
+				cut <- true
+			case <-acknowledge:
+				cut <- false
+			}
+			w.WriteHeader(http.StatusAccepted)
+			return true
+		}
+		return answering(func(w http.ResponseWriter, r received) {
+			stream(w, event(`{'jsonrpc':'2.0','id':9,'method':'roots/list'}`))
+			<-answered
+			stream(w, event(`{'jsonrpc':'2.0','id':%s,'result':{}}`, r.ID))
+		})(w, r)
+	})
+	h := connectLegacy(t, s, Options{})
+	if _, err := h.Call(t.Context(), toolCall(5, "x", `{}`), &recorder{}); err != nil {
+		t.Fatal(err)
+	}
+	select { // a hang-up would be seen at once
+	case <-cut:
+		t.Error("the answer was cut off")
+	case <-time.After(50 * time.Millisecond):
+		close(acknowledge)
+		check(t, "cut off", <-cut, false)
+	}
+}
+
 func TestCancelIsToldBeforeTheStreamCloses(t *testing.T) {
 	started, closed := make(chan struct{}), make(chan string, 2)
 	s := serve(t, func(w http.ResponseWriter, r received) bool {
