@@ -1,9 +1,13 @@
 package taskroute
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+
+	"taskgate/wire"
 )
 
 // encode makes the document of a record, with the parts of set.
@@ -14,35 +18,96 @@ func (s *Store) encode(r *Record, set partSet) (Doc, error) {
 		Holder: st.Holder, Owner: st.Owner.String(), ExpiresAt: st.ExpiresAt(),
 	}
 	if !d.ExpiresAt.IsZero() {
-		d.ForgetAt = d.ExpiresAt.Add(s.opts.Tombstone)
+		d.ForgetAt = d.ExpiresAt.Add(s.tombstone(r))
 	}
-	parts := [NumParts]any{PartState: st, PartInput: &r.Input, PartOutcome: &r.Outcome, PartRequest: &r.Request}
-	for p, v := range parts {
+	for p := range NumParts {
 		if set&(1<<p) == 0 {
 			continue
 		}
-		b, err := json.Marshal(v)
-		if err != nil {
+		var err error
+		if d.Parts[p], err = encodePart(r, p); err != nil {
 			return Doc{}, fmt.Errorf("encode task: %w", err)
 		}
-		d.Parts[p] = b
 	}
 	return d, nil
 }
 
+func encodePart(r *Record, p Part) ([]byte, error) {
+	switch p {
+	case PartState:
+		return encodeJSON(&r.State)
+	case PartInput:
+		return encodeJSON(&r.Input)
+	case PartRequest:
+		return encodeJSON(&r.Request)
+	}
+	return encodeOutcome(r.Outcome), nil
+}
+
+// encodeJSON keeps raw members as they are, but for white space between their
+// tokens: the default would write < as \u003c, also in what others have said.
+func encodeJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// An outcome is kept to the byte, after one that says what it is. It may be
+// large, and is passed on without being looked at.
+const (
+	outcomeResult = 'r'
+	outcomeError  = 'e'
+)
+
+// encodeOutcome returns nil, an absent part, when there is none.
+func encodeOutcome(o Outcome) []byte {
+	kind, raw := byte(outcomeResult), o.Result
+	if raw == nil {
+		kind, raw = outcomeError, o.Error
+	}
+	if raw == nil {
+		return nil
+	}
+	return append([]byte{kind}, raw...)
+}
+
+var errOutcome = errors.New("outcome is neither a result nor an error")
+
+func decodeOutcome(b []byte) (Outcome, error) {
+	switch {
+	case len(b) == 0:
+		return Outcome{}, nil
+	case b[0] == outcomeResult:
+		return Outcome{Result: wire.Raw(b[1:])}, nil
+	case b[0] == outcomeError:
+		return Outcome{Error: wire.Raw(b[1:])}, nil
+	}
+	return Outcome{}, errOutcome
+}
+
+// decode makes the record of a document. Parts that were not asked for, or are
+// absent, stay zero.
 func decode(d Doc) (*Record, error) {
 	r := &Record{ID: d.ID, Revision: d.Revision}
-	parts := [NumParts]any{PartState: &r.State, PartInput: &r.Input, PartOutcome: &r.Outcome, PartRequest: &r.Request}
+	var err error
+	if r.Outcome, err = decodeOutcome(d.Parts[PartOutcome]); err != nil {
+		return nil, damaged(err)
+	}
+	parts := [NumParts]any{PartState: &r.State, PartInput: &r.Input, PartRequest: &r.Request}
 	for p, v := range parts {
-		if d.Parts[p] == nil {
+		if v == nil || d.Parts[p] == nil {
 			continue
 		}
 		if err := json.Unmarshal(d.Parts[p], v); err != nil {
-			return nil, fmt.Errorf("stored task is damaged: %w", err)
+			return nil, damaged(err)
 		}
 	}
 	return r, nil
 }
+
+func damaged(err error) error { return fmt.Errorf("stored task is damaged: %w", err) }
 
 // String is the owner as one string; tenants and subjects are length-safe
 // because the separator is escaped.

@@ -133,20 +133,20 @@ func (q Question) Pending() bool { return q.Answer == nil && !q.Withdrawn }
 // Outcome is how the call ended: exactly one of the two, or neither for a
 // cancelled one.
 type Outcome struct {
-	Result wire.Raw `json:"result,omitempty"`
-	Error  wire.Raw `json:"error,omitempty"`
+	Result wire.Raw
+	Error  wire.Raw
 }
 
 // Request is what it takes to send the call (again).
 type Request struct {
-	Params wire.Raw `json:"params"`
+	Params wire.Raw `json:"params,omitempty"`
 	// ClientInfo and Capabilities are those of the creating request.
 	ClientInfo   wire.Raw `json:"clientInfo,omitempty"`
-	Capabilities wire.Raw `json:"capabilities"`
+	Capabilities wire.Raw `json:"capabilities,omitempty"`
 	// Headers are the request headers that travel on (Mcp-Param-*).
 	Headers map[string][]string `json:"headers,omitempty"`
 	// Decision is the frozen policy decision, written by package policy.
-	Decision wire.Raw `json:"decision"`
+	Decision wire.Raw `json:"decision,omitempty"`
 }
 
 // Wire is what a client may see of the record.

@@ -97,7 +97,7 @@ func (s *Store) Get(ctx context.Context, by By, id string) (*Record, error) {
 	if !ok {
 		var err error
 		if r, err = s.load(ctx, id, PartState, PartInput, PartOutcome); err != nil {
-			return nil, ownersView(by, r, err)
+			return nil, ownersView(by, err)
 		}
 	}
 	if err := s.admit(by, r); err != nil {
@@ -107,23 +107,48 @@ func (s *Store) Get(ctx context.Context, by By, id string) (*Record, error) {
 	return r, nil
 }
 
-// ownersView keeps an expiry from everybody but the owner.
-func ownersView(by By, r *Record, err error) error {
-	if errors.Is(err, ErrNotFound) && r != nil && r.State.Owner == by.Owner && by.Kind == Task {
+// buriedError is ErrNotFound for a record that has left a tombstone.
+type buriedError struct{ owner Owner }
+
+func (*buriedError) Error() string { return ErrNotFound.Error() }
+func (*buriedError) Unwrap() error { return ErrNotFound }
+
+// ownersView tells the owner, and nobody else, that a task has expired.
+func ownersView(by By, err error) error {
+	var buried *buriedError
+	if errors.As(err, &buried) && buried.owner == by.Owner && by.Kind == Task {
 		return ErrExpired
+	}
+	if errors.Is(err, ErrNotFound) {
+		return ErrNotFound
 	}
 	return err
 }
 
+// admit is the owner rule for a record that is still there. One whose tombstone
+// would be gone too is unknown, even when the backend has not collected it yet.
 func (s *Store) admit(by By, r *Record) error {
 	if r.State.Owner != by.Owner || r.State.Kind != by.Kind {
 		return ErrNotFound
 	}
-	if r.State.Expired(s.opts.Now()) {
-		s.terminal.Remove(r.ID)
-		return ErrExpired
+	now := s.opts.Now()
+	if !r.State.Expired(now) {
+		return nil
 	}
-	return nil
+	s.terminal.Remove(r.ID)
+	if r.State.Expired(now.Add(-s.tombstone(r))) {
+		return ErrNotFound
+	}
+	return ErrExpired
+}
+
+// tombstone is how long an expiry is remembered. The client of a held call knows
+// no task that could have expired.
+func (s *Store) tombstone(r *Record) time.Duration {
+	if r.State.Kind == Held {
+		return 0
+	}
+	return s.opts.Tombstone
 }
 
 // Load returns the whole record for the gateway's own work, whoever owns it.
@@ -134,10 +159,10 @@ func (s *Store) Load(ctx context.Context, id string) (*Record, error) {
 
 func (s *Store) load(ctx context.Context, id string, parts ...Part) (*Record, error) {
 	d, err := s.backend.Get(ctx, id, parts...)
+	if errors.Is(err, ErrNotFound) && d.Owner != "" {
+		err = &buriedError{parseOwner(d.Owner)}
+	}
 	if err != nil {
-		if errors.Is(err, ErrNotFound) && d.Owner != "" {
-			return &Record{ID: id, State: State{Owner: parseOwner(d.Owner)}}, ErrNotFound
-		}
 		return nil, fmt.Errorf("read task: %w", err)
 	}
 	return decode(d)
@@ -145,23 +170,32 @@ func (s *Store) load(ctx context.Context, id string, parts ...Part) (*Record, er
 
 // Update applies change to the record on behalf of by and stores the outcome,
 // reading again and repeating when somebody else was faster. A change that
-// leaves the record as it was writes nothing. An error of change ends it.
+// leaves the record as it was writes nothing. An error of change ends it, and
+// comes with the record; one of Get comes without.
 func (s *Store) Update(ctx context.Context, by By, id string, change func(*Record) error) (*Record, error) {
 	if !ValidID(id) {
 		return nil, ErrMalformed
 	}
-	return s.swap(ctx, id, func(r *Record) error {
-		if err := s.admit(by, r); err != nil {
-			return err
+	var refused error
+	r, err := s.swap(ctx, id, func(r *Record) error {
+		if refused = s.admit(by, r); refused != nil {
+			return refused
 		}
 		return change(r)
 	})
+	if refused != nil {
+		return nil, refused
+	}
+	if r == nil {
+		return nil, ownersView(by, err)
+	}
+	return r, err
 }
 
 // UpdateHeld is Update for the replica that runs the call: it fails with
 // ErrFenced once somebody else has claimed the record.
 func (s *Store) UpdateHeld(ctx context.Context, id, holder string, epoch int64, change func(*Record) error) (*Record, error) {
-	return s.swap(ctx, id, func(r *Record) error {
+	return s.UpdateAny(ctx, id, func(r *Record) error {
 		if err := r.HeldBy(holder, epoch); err != nil {
 			return err
 		}
@@ -169,24 +203,35 @@ func (s *Store) UpdateHeld(ctx context.Context, id, holder string, epoch int64, 
 	})
 }
 
-// UpdateAny is Update for the gateway's own housekeeping, such as a rescue.
+// UpdateAny is Update for the gateway's own housekeeping, such as a rescue. An
+// expired record is not found, whether the backend has collected it or not.
 func (s *Store) UpdateAny(ctx context.Context, id string, change func(*Record) error) (*Record, error) {
-	return s.swap(ctx, id, change)
+	return s.swap(ctx, id, func(r *Record) error {
+		if r.State.Expired(s.opts.Now()) {
+			return ErrNotFound
+		}
+		return change(r)
+	})
 }
 
 // swap is the one compare-and-swap loop (contract 5). It ends because each
-// conflict means that another writer has made progress, or with ctx.
+// conflict means that another writer has made progress, or with ctx. Whatever a
+// change may do, a terminal record is not written again.
 func (s *Store) swap(ctx context.Context, id string, change func(*Record) error) (*Record, error) {
 	for {
 		r, err := s.load(ctx, id, PartState, PartInput)
 		if err != nil {
-			return r, err
+			return nil, err
 		}
+		final := r.State.Status.Terminal()
 		if err := change(r); err != nil {
 			return r, err
 		}
 		if r.dirty == 0 {
 			return r, nil
+		}
+		if final {
+			return r, ErrTerminal
 		}
 		if err = s.replace(ctx, r); err == nil {
 			return r, nil

@@ -3,6 +3,7 @@ package taskroute
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"taskgate/wire"
@@ -59,7 +60,10 @@ func (r *Record) end(s Status, o Outcome, message string, now time.Time) error {
 	}
 	r.State.Status, r.State.StatusMessage, r.State.Holder = s, message, ""
 	r.Outcome = o
-	r.touch(now, partOutcome)
+	// What was asked and answered is of no more use; the ticket still lets a
+	// retry of a held call come for its outcome.
+	r.Input = Input{Ticket: r.Input.Ticket}
+	r.touch(now, partInput|partOutcome)
 	return nil
 }
 
@@ -70,7 +74,7 @@ func (r *Record) RequestCancel(now time.Time) error {
 		return ErrTerminal
 	}
 	if r.State.CancelledAt.IsZero() {
-		r.State.CancelledAt = now.UTC()
+		r.State.CancelledAt = now.UTC().Truncate(time.Millisecond)
 		r.touch(now, 0)
 	}
 	if r.State.Holder == "" {
@@ -92,8 +96,8 @@ func (r *Record) Progress(message string, now time.Time) error {
 	return nil
 }
 
-// Ask adds questions and waits for input. Each gets a key of ours, which it
-// returns in order.
+// Ask adds questions and waits for input, if there are any. Each gets a key of
+// ours, which it returns in order.
 func (r *Record) Ask(qs []Question, now time.Time) ([]string, error) {
 	if r.State.Status.Terminal() {
 		return nil, ErrTerminal
@@ -105,14 +109,14 @@ func (r *Record) Ask(qs []Question, now time.Time) ([]string, error) {
 		keys[i] = q.Key
 		r.Input.Questions = append(r.Input.Questions, q)
 	}
-	r.State.Status = InputRequired
+	r.waitIfPending()
 	r.touch(now, partInput)
 	return keys, nil
 }
 
 // Park is Ask for a modern upstream, whose call has ended with the question:
-// nobody holds the record until the answers are in. state is its requestState,
-// nil when it gave none.
+// nobody holds the record until the answers are in; without a question that is
+// at once. state is its requestState, nil when it gave none.
 func (r *Record) Park(qs []Question, state *string, now time.Time) error {
 	if state != nil { // it carries what earlier rounds have told the upstream
 		r.Input.Questions = nil
@@ -142,7 +146,7 @@ func (r *Record) Answer(responses wire.Object, now time.Time) (bool, error) {
 		}
 	}
 	if taken {
-		r.resumeIfAnswered()
+		r.waitIfPending()
 		r.touch(now, partInput)
 	}
 	return taken, nil
@@ -156,20 +160,27 @@ func (r *Record) Withdraw(key string, now time.Time) error {
 	for i := range r.Input.Questions {
 		if q := &r.Input.Questions[i]; q.Key == key && q.Pending() {
 			q.Withdrawn = true
-			r.resumeIfAnswered()
+			r.waitIfPending()
 			r.touch(now, partInput)
 		}
 	}
 	return nil
 }
 
-func (r *Record) resumeIfAnswered() {
-	for _, q := range r.Input.Questions {
-		if q.Pending() {
-			return
-		}
-	}
+// waitIfPending sets the status that the questions call for.
+func (r *Record) waitIfPending() {
 	r.State.Status = Working
+	if slices.ContainsFunc(r.Input.Questions, Question.Pending) {
+		r.State.Status = InputRequired
+	}
+}
+
+// Delivered drops a question whose answer the upstream has had. It is stored
+// with the next Ask; should that be lost, it only takes room.
+func (r *Record) Delivered(key string) {
+	r.Input.Questions = slices.DeleteFunc(r.Input.Questions, func(q Question) bool {
+		return q.Key == key && q.Answer != nil
+	})
 }
 
 // Claim makes holder the one who runs the call from here on.
@@ -213,8 +224,10 @@ func (r *Record) Promote(now time.Time) error {
 	if r.State.Status.Terminal() {
 		return ErrTerminal
 	}
-	r.State.Kind = Task
-	r.touch(now, 0)
+	if r.State.Kind != Task {
+		r.State.Kind = Task
+		r.touch(now, 0)
+	}
 	return nil
 }
 
