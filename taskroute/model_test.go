@@ -292,7 +292,7 @@ func (x *modelTask) take(key string) bool {
 
 func (m *model) transition() modelChange {
 	now, text := m.clock.now(), fmt.Sprint("text ", m.rand.IntN(3))
-	key, n := fmt.Sprint("q", 1+m.rand.IntN(6)), 1+m.rand.IntN(2)
+	key, n, holder := fmt.Sprint("q", 1+m.rand.IntN(6)), 1+m.rand.IntN(2), pick(m, "r2", "dead")
 	return pick(m,
 		modelChange{"complete", func(r *taskroute.Record) error { return r.Complete(wire.Raw(`{"a": 1}`), now) },
 			func(x *modelTask) bool { return x.end(taskroute.Completed, "", `{"a": 1}`) }},
@@ -313,8 +313,8 @@ func (m *model) transition() modelChange {
 		}, func(x *modelTask) bool { return x.take(key) }},
 		modelChange{"withdraw " + key, func(r *taskroute.Record) error { return r.Withdraw(key, now) },
 			func(x *modelTask) bool { return x.take(key) }},
-		modelChange{"claim", func(r *taskroute.Record) error { return r.Claim("r2", now) },
-			func(x *modelTask) bool { x.holder = "r2"; x.epoch++; return true }},
+		modelChange{"claim for " + holder, func(r *taskroute.Record) error { return r.Claim(holder, now) },
+			func(x *modelTask) bool { x.holder = holder; x.epoch++; return true }},
 		modelChange{"promote", func(r *taskroute.Record) error { return r.Promote(now) },
 			func(x *modelTask) bool { changed := x.kind != taskroute.Task; x.kind = taskroute.Task; return changed }},
 	)
