@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -22,24 +23,24 @@ func (s *Store) hold(ctx context.Context, p redis.Pipeliner, d taskroute.Doc, x 
 	p.ZAddGT(ctx, s.keys.held(x.holder), redis.Z{Score: float64(rank(d.ExpiresAt, revision)), Member: d.ID})
 }
 
-// noExpiry is how long the index of an owner with a task that never expires
-// lives on after the last write.
-const noExpiry = 10 * 365 * 24 * time.Hour
+// ownerIdle is how long the index of an owner lives on after its last new task,
+// if that does not live longer. Without an end, those of owners that never come
+// back would pile up; after it, a task that is still open is not counted.
+const ownerIdle = 30 * 24 * time.Hour
 
-// countIn counts a new document as its owner's. The index lives as long as the
-// entry that expires last.
+// countIn counts a new document as its owner's.
 func (s *Store) countIn(ctx context.Context, p redis.Pipeliner, d taskroute.Doc) {
 	if !d.Open {
 		return
 	}
-	expire := s.clock.millis() + noExpiry.Milliseconds()
+	expire, idle := math.Inf(1), s.clock.millis()+ownerIdle.Milliseconds()
 	if !d.ExpiresAt.IsZero() {
-		expire = s.clock.at(d.ExpiresAt)
+		at := s.clock.at(d.ExpiresAt)
+		expire, idle = float64(at), max(at, idle)
 	}
 	key := s.keys.open(d.Owner)
-	p.ZAdd(ctx, key, redis.Z{Score: float64(expire), Member: d.ID})
-	p.Do(ctx, "PEXPIREAT", key, expire, "NX")
-	p.Do(ctx, "PEXPIREAT", key, expire, "GT")
+	p.ZAdd(ctx, key, redis.Z{Score: expire, Member: d.ID})
+	p.PExpireAt(ctx, key, time.UnixMilli(idle))
 }
 
 // letGo drops the entries that a write over revision prev has made stale. It
