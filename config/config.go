@@ -57,7 +57,7 @@ type Config struct {
 type Redis struct {
 	// Prefix begins every key.
 	Prefix string `yaml:"prefix" env:"PREFIX"`
-	// PoolSize is the number of connections; 0: ten for each CPU.
+	// PoolSize is the number of connections; 0: 128.
 	PoolSize int    `yaml:"poolSize" env:"POOL_SIZE"`
 	Username string `yaml:"username" env:"USERNAME"`
 	Password Secret `yaml:"password" env:"PASSWORD"`

@@ -37,7 +37,7 @@ func (v *validator) redis(c Config) {
 		v.problem("redis.prefix", "%q cannot begin keys; write a word such as taskgate", r.Prefix)
 	}
 	if r.PoolSize < 0 {
-		v.problem("redis.poolSize", "must not be negative; 0 means ten for each CPU")
+		v.problem("redis.poolSize", "must not be negative; 0 means 128")
 	}
 	for i, a := range r.Addresses {
 		v.hostPort(item("redis.addresses", i), a)

@@ -120,7 +120,7 @@ type Backend interface {
 	// Collect removes what has expired; backends that expire by themselves do
 	// nothing. It returns how many documents went.
 	Collect(ctx context.Context, now time.Time) (int, error)
-	// Ping tells whether the backend can be reached and written to.
+	// Ping tells whether the backend can be reached.
 	Ping(ctx context.Context) error
 	Close() error
 }

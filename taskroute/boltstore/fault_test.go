@@ -22,7 +22,7 @@ import (
 func TestKill(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	all := acked{}
-	for range 20 {
+	for range 12 {
 		cmd, lines, stderr := startChild(t, path)
 		for n := mathrand.IntN(400); n >= 0 && lines.Scan(); n-- {
 			all.line(t, lines.Text())

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,11 +34,11 @@ func openStore(ctx context.Context, cfg config.Config, log *zap.Logger) (taskrou
 
 // openRedis connects, and tells of settings that may lose tasks.
 func openRedis(ctx context.Context, cfg config.Config, log *zap.Logger) (taskroute.Backend, error) {
-	address, err := redisURL(cfg)
-	if err != nil {
-		return nil, err
-	}
-	store, err := redisstore.Open(ctx, address, redisstore.Options{Prefix: cfg.Redis.Prefix + ":", Timeout: cfg.Timeouts.Store})
+	r := cfg.Redis
+	store, err := redisstore.Open(ctx, string(cfg.Store), redisstore.Options{
+		Prefix: r.Prefix, Username: r.Username, Password: r.Password.Value(),
+		Addresses: r.Addresses, MasterName: r.MasterName, PoolSize: r.PoolSize, Timeout: cfg.Timeouts.Store,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -57,28 +54,6 @@ func openRedis(ctx context.Context, cfg config.Config, log *zap.Logger) (taskrou
 		log.Log(level, f.Text)
 	}
 	return store, nil
-}
-
-// redisURL puts what the redis section says into the store's URL.
-func redisURL(cfg config.Config) (string, error) {
-	u, err := url.Parse(string(cfg.Store))
-	if err != nil {
-		return "", errors.New("not a URL") // err shows it, with its password
-	}
-	r := cfg.Redis
-	if r.Username != "" || r.Password.Value() != "" {
-		u.User = url.UserPassword(r.Username, r.Password.Value())
-	}
-	u.Host = strings.Join(append([]string{u.Host}, r.Addresses...), ",")
-	q := u.Query()
-	if r.MasterName != "" {
-		q.Set("master", r.MasterName)
-	}
-	if r.PoolSize > 0 {
-		q.Set("pool_size", strconv.Itoa(r.PoolSize))
-	}
-	u.RawQuery = q.Encode()
-	return u.String(), nil
 }
 
 // newCaller makes the connector to one upstream.
