@@ -120,13 +120,18 @@ func (r *Runner) heldOutcome(ctx context.Context, c *Call, by taskroute.By, id s
 	return Outcome{}, nil
 }
 
+// askAgain is empty, too, when the record has gone on since it was read: the
+// watch tells of that.
 func (r *Runner) askAgain(ctx context.Context, c *Call, by taskroute.By, id string) (Outcome, error) {
 	var ticket string
+	asks := false
 	rec, err := r.store.Update(ctx, by, id, func(rec *taskroute.Record) error {
-		ticket = issueTicket(rec, c)
+		if asks = rec.State.Status == taskroute.InputRequired; asks {
+			ticket = issueTicket(rec, c)
+		}
 		return nil
 	})
-	if err != nil {
+	if err != nil || !asks {
 		return Outcome{}, err
 	}
 	return Outcome{Input: &InputRequired{Requests: rec.PendingInputs(), State: requestState(id, ticket)}}, nil
