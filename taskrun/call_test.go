@@ -160,17 +160,32 @@ func TestPromotionMeetsAnswerAndHangUp(t *testing.T) {
 }
 
 func TestHangUpWhileTheRecordIsMade(t *testing.T) {
-	for name, m := range map[string]mood{"the store is slow": hangs, "and lands later": late} {
+	moods := map[string]mood{"the store hangs": hangs, "and lands later": late, "and lands then": stubborn}
+	for name, m := range moods {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *world) {
 				w.store.set(m, "create")
 				c := w.replica().call()
 				time.Sleep(promoteAfter + storeTimeout/2)
 				c.hangUp()
-				check(t, "cause", w.nth(1).cause(), errClientGone)
 				w.store.set(works)
+				check(t, "cause", w.nth(1).cause(), errClientGone)
 				time.Sleep(2 * time.Minute)
 				check(t, "open records", w.open(ann), 0)
+			})
+		})
+		t.Run(name+", before the call", func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				r := w.replica()
+				w.store.set(m, "create")
+				c := r.call(atOnce)
+				c.hangUp()
+				w.store.set(works)
+				c.fails(context.Canceled)
+				check(t, "calls", w.up.count(), 0)
+				time.Sleep(2 * time.Minute)
+				check(t, "open records", w.open(ann), 0)
+				check(t, "calls in flight", r.coord.Len(), 0)
 			})
 		})
 	}

@@ -455,11 +455,12 @@ func (q *question) answer() string {
 type mood int
 
 const (
-	works mood = iota
-	down       // nothing is done
-	mute       // what was asked is done, but the reply is lost
-	hangs      // nothing is done until the caller gives up
-	late       // like hangs, but a write is done all the same, once the mood changes
+	works    mood = iota
+	down          // nothing is done
+	mute          // what was asked is done, but the reply is lost
+	hangs         // nothing is done until the caller gives up
+	late          // like hangs, but a write is done all the same, once the mood changes
+	stubborn      // done once the mood changes, though the caller may have given up by then
 )
 
 var errDown = errors.New("the store is down")
@@ -520,6 +521,9 @@ func (f *faulty) do(ctx context.Context, op string, work func(context.Context) e
 			return err
 		}
 		return errDown
+	case stubborn:
+		<-changed
+		return work(context.WithoutCancel(ctx))
 	case late:
 		if op == "create" || op == "replace" {
 			go func() {

@@ -23,6 +23,7 @@ func TestProgressIsRelayedUntilThePromotion(t *testing.T) {
 		up.handler.Notify("notifications/message", wire.Raw(`{"level":"info"}`))
 		check(t, "relayed", fmt.Sprint(c.seen),
 			`[notifications/progress {"progress":1.0,"total":9007199254740993,"x":{"b":1,"a":2}} notifications/message {"level":"info"}]`)
+		time.Sleep(progressEvery)
 		check(t, "status message", r.get(id).State.StatusMessage, "half way")
 	})
 }

@@ -82,6 +82,26 @@ func TestLapsedLeaseIsReclaimed(t *testing.T) {
 	})
 }
 
+// The lease has lapsed and its holder does not know yet: its own rescue must
+// not take what still runs here for an orphan.
+func TestRunnerDoesNotRescueItsOwnRuns(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		r := w.replica()
+		id := r.call().handle()
+		r.get(id)
+		if err := w.store.Backend.Retire(t.Context(), r.holder()); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.rescueOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		check(t, "status", r.get(id).State.Status, taskroute.Working)
+		time.Sleep(2 * leaseTime)
+		check(t, "lapses", r.counted("lease_lapses_total"), 1)
+		check(t, "status", r.get(id).State.Status, taskroute.Working)
+	})
+}
+
 // A replica that was cut off from the store comes back with a result after its
 // record was given up.
 func TestZombieIsFenced(t *testing.T) {
@@ -129,6 +149,32 @@ func TestOneOfManyTakesTheOrphan(t *testing.T) {
 			w.nth(2*i + 2).returns(hello)
 			check(t, "status", r.get(id).State.Status, taskroute.Completed)
 		}
+	})
+}
+
+// Two in one process, whose claims fail at first: one of them must not take the
+// other's for its own.
+func TestOneProcessClaimsOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		r := w.replica()
+		id := r.call().handle()
+		w.nth(1).returns(asking(`"name":` + elicit("name?")))
+		w.store.set(down, "replace")
+		_ = r.Update(t.Context(), ann, id, object(t, `{"q1":{}}`))
+		other := w.replicaOn(newFaulty(w.store.Backend)) // only to write the answer
+		if _, err := other.store.UpdateAny(t.Context(), id, func(rec *taskroute.Record) error {
+			_, err := rec.Answer(object(t, `{"q1":{}}`), time.Now())
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			go func() { _ = r.proceed(context.Background(), id) }()
+		}
+		time.Sleep(20 * time.Millisecond)
+		w.store.set(works)
+		time.Sleep(time.Second)
+		check(t, "calls", w.up.count(), 2)
 	})
 }
 
