@@ -80,6 +80,16 @@ func TestRequiredWithoutTheExtension(t *testing.T) {
 	})
 }
 
+func TestRejectedWithoutTheExtension(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		reject := func(c *Call) { c.Decision.Undeclared = policy.Reject }
+		r := w.replica()
+		r.call(reject, undeclared).fails(ErrTaskRequired)
+		check(t, "calls at the upstream", w.up.count(), 0)
+		r.call(reject).handle()
+	})
+}
+
 func TestForbiddenOrUndeclaredIsHeldForEver(t *testing.T) {
 	for name, adjust := range map[string]func(*Call){"forbidden": task(policy.Forbidden), "undeclared": undeclared} {
 		t.Run(name, func(t *testing.T) {
@@ -201,6 +211,50 @@ func TestTimeoutEndsTheCall(t *testing.T) {
 		rec := r.get(id)
 		check(t, "status", rec.State.Status, taskroute.Failed)
 		check(t, "reason", string(object(t, string(wire.ParseError(rec.Outcome.Error).Data)).Get("reason")), `"timeout"`)
+	})
+}
+
+// A sign of life is whatever the upstream sends; while people think it need
+// not give any.
+func TestSilentUpstream(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		r := w.replica()
+		id := r.call(idle(time.Minute)).handle()
+		up := w.nth(1)
+		time.Sleep(50 * time.Second)
+		up.progress(`{"progress":1}`)
+		time.Sleep(50 * time.Second)
+		up.handler.Notify("notifications/message", wire.Raw(`{}`))
+		time.Sleep(50 * time.Second)
+		up.asks(`{}`)
+		time.Sleep(5 * time.Minute)
+		r.answer(id, `{"q1":{}}`)
+		time.Sleep(time.Minute - time.Millisecond)
+		check(t, "status", r.get(id).State.Status, taskroute.Working)
+		time.Sleep(time.Millisecond)
+		check(t, "reason", reasonOf(t, r.get(id)), "idle_timeout")
+		check(t, "cause", up.cause(), errIdle)
+	})
+}
+
+func TestQueueOfARule(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		one := func(c *Call) {
+			c.Decision.Concurrency = policy.Concurrency{Limit: 1, Queue: 1, Per: policy.PerPrincipal}
+		}
+		r := w.replica()
+		first := r.call(one, atOnce).handle()
+		second := r.call(one, atOnce).handle()
+		time.Sleep(recheck)
+		check(t, "status message", r.get(second).State.StatusMessage, "Waiting for its turn: number 1 in the queue.")
+		third := r.get(r.call(one, atOnce).handle())
+		check(t, "reason of the one too many", reasonOf(t, third), "overloaded")
+		r.call(one, by(bob))
+		check(t, "calls at the upstream", w.up.count(), 2)
+		w.nth(1).returns(hello)
+		check(t, "status", r.get(first).State.Status, taskroute.Completed)
+		w.nth(3).returns(hello)
+		check(t, "status", r.get(second).State.Status, taskroute.Completed)
 	})
 }
 

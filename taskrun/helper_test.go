@@ -140,6 +140,15 @@ func mrtr(c *Call)   { c.Decision.Input = policy.InputMRTR }
 func timeout(d time.Duration) func(*Call) {
 	return func(c *Call) { c.Decision.Timeout = d }
 }
+func idle(d time.Duration) func(*Call) {
+	return func(c *Call) { c.Decision.IdleTimeout = d }
+}
+func answerWithin(d time.Duration, then policy.InputExpiry) func(*Call) {
+	return func(c *Call) { c.Decision.InputTimeout = policy.InputTimeout{After: d, Then: then} }
+}
+func reruns(attempts int) func(*Call) {
+	return func(c *Call) { c.Decision.OnLoss, c.Decision.MaxAttempts = policy.LossReruns, attempts }
+}
 func ttl(d time.Duration) func(*Call) { return func(c *Call) { c.Decision.TTL = d } }
 func arguments(json string) func(*Call) {
 	return func(c *Call) { c.Params = c.Params.With("arguments", wire.Raw(json)) }
@@ -425,13 +434,15 @@ type question struct {
 	err      *wire.Error
 }
 
-func (p *played) asks(params string) *question {
+func (p *played) asks(params string) *question { return p.asksFor(wire.MethodElicit, params) }
+
+func (p *played) asksFor(method, params string) *question {
 	ctx, cancel := context.WithCancel(p.ctx)
 	q := &question{t: p.t, withdraw: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(q.done)
 		defer cancel()
-		q.result, q.err = p.handler.Ask(ctx, wire.MethodElicit, wire.Raw(params))
+		q.result, q.err = p.handler.Ask(ctx, method, wire.Raw(params))
 	}()
 	synctest.Wait()
 	return q

@@ -222,6 +222,67 @@ func TestManyOrphansAndADamagedOne(t *testing.T) {
 	})
 }
 
+func TestIdempotentCallIsSentAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		var cuts []*faulty
+		var replicas []*replica
+		for range 3 {
+			cuts = append(cuts, newFaulty(w.store.Backend))
+			replicas = append(replicas, w.replicaOn(cuts[len(cuts)-1]))
+		}
+		id := replicas[0].call(reruns(2)).handle()
+		w.nth(1).asks(`{"message":"name?"}`)
+		check(t, "status", replicas[2].get(id).State.Status, taskroute.InputRequired)
+		cuts[0].set(down)
+		rec := replicas[2].becomes(id, taskroute.Working, 2*rescued)
+		check(t, "attempts", rec.State.Attempts, 2)
+		check(t, "calls", w.up.count(), 2)
+		check(t, "params", string(w.nth(2).Params), string(w.nth(1).Params))
+		q := w.nth(2).asks(`{"message":"name?"}`) // under a key of its own again
+		replicas[2].answer(id, `{"q1":{"old":1},"q2":{"new":1}}`)
+		time.Sleep(recheck)
+		check(t, "answer", q.answer(), `{"new":1}`)
+		for i, r := range replicas[1:] {
+			if !isEmpty(&r.own) {
+				cuts[i+1].set(down)
+			}
+		}
+		last := w.replica()
+		check(t, "reason", reasonOf(t, last.becomes(id, taskroute.Failed, 2*rescued)), "outcome_unknown")
+		check(t, "calls", w.up.count(), 2)
+	})
+}
+
+func TestCancelledCallIsNotSentAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cut := newFaulty(w.store.Backend)
+		r, other := w.replicaOn(cut), w.replica()
+		id := r.call(reruns(5)).handle()
+		r.get(id)
+		cut.set(down)
+		other.cancelTask(id)
+		other.becomes(id, taskroute.Cancelled, 2*rescued)
+		check(t, "calls", w.up.count(), 1)
+	})
+}
+
+func TestRerunWithoutAReply(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cut, second := newFaulty(w.store.Backend), newFaulty(w.store.Backend)
+		r, other := w.replicaOn(cut), w.replicaOn(second)
+		id := r.call(reruns(5)).handle()
+		r.get(id)
+		cut.set(down)
+		second.set(mute, "replace")
+		time.Sleep(2 * rescued)
+		second.set(works)
+		time.Sleep(time.Second)
+		check(t, "calls", w.up.count(), 2)
+		w.nth(2).returns(hello)
+		check(t, "status", other.get(id).State.Status, taskroute.Completed)
+	})
+}
+
 func TestRecordThatCannotBeSentAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		r := w.replica()
