@@ -2,19 +2,15 @@ package taskrun
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"go.uber.org/zap"
-
 	"taskgate/taskroute"
-	"taskgate/upstream"
 	"taskgate/wire"
 )
 
 // attend waits, in the client's own goroutine, for the first thing to tell it.
-func (x *run) attend(ctx context.Context) (Outcome, error) {
-	promote := x.promoteTimer()
+func (x *run) attend(ctx context.Context, promoteAfter time.Duration) (Outcome, error) {
+	promote := promoteTimer(&x.call, promoteAfter)
 	defer promote.Stop()
 	for {
 		select {
@@ -39,20 +35,21 @@ func (x *run) attend(ctx context.Context) (Outcome, error) {
 
 // promoteTimer fires when the call has been synchronous for long enough; for a
 // call that must stay so, never.
-func (x *run) promoteTimer() *time.Timer {
-	t := time.NewTimer(max(x.call.Decision.PromoteAfter, time.Millisecond))
-	if !x.call.mayBecomeTask() {
+func promoteTimer(c *Call, after time.Duration) *time.Timer {
+	t := time.NewTimer(max(after, time.Millisecond))
+	if !c.mayBecomeTask() {
 		t.Stop()
 	}
 	return t
 }
 
 // promote turns the running call into a task. It fails when the store cannot
-// keep the task: the call then stays synchronous (contract 3).
+// keep the task: the call then stays synchronous (contract 3). An answer that
+// comes meanwhile does not wait for the store.
 func (x *run) promote(ctx context.Context) (Outcome, bool) {
-	if len(x.ended) > 0 { // the answer came at the same moment
-		return Outcome{}, false
-	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer x.onEnd(cancel)()
 	rec, err := x.enroll(ctx, taskroute.Task)
 	if err != nil {
 		return Outcome{}, false
@@ -64,7 +61,7 @@ func (x *run) promote(ctx context.Context) (Outcome, bool) {
 // detach leaves the call to the background.
 func (x *run) detach() {
 	x.observe.Store(nil)
-	x.r.background.Go(x.follow)
+	x.r.busy.Go(x.follow)
 }
 
 // answered is the end of a call that its client has waited for.
@@ -72,7 +69,7 @@ func (x *run) answered(ctx context.Context, end ended) (Outcome, error) {
 	if end.err != nil {
 		return Outcome{}, end.err
 	}
-	if !isInputRequired(end.reply) {
+	if end.kind != wire.ResultInputRequired {
 		return Outcome{Reply: &end.reply}, nil
 	}
 	questions, state, err := readInputRequired(end.reply.Result, x.call.Meta.Capabilities)
@@ -88,6 +85,7 @@ func (x *run) answered(ctx context.Context, end ended) (Outcome, error) {
 	if err != nil { // no task without a store; a question is an answer too
 		return Outcome{Reply: &end.reply}, nil
 	}
+	x.drop() // the answers may come to any replica
 	x.r.watchParked(rec.ID, x.call.Decision.InputTimeout.After)
 	return Outcome{Task: rec}, nil
 }
@@ -131,41 +129,4 @@ func (x *run) waitFor(key string, a *ask) {
 	x.pending[key] = a
 	x.pauseClocks()
 	x.limitAnswer(key)
-}
-
-// create stores a new record within the owner's limit.
-func (r *Runner) create(ctx context.Context, rec *taskroute.Record) error {
-	if err := r.store.CheckOpen(ctx, rec.State.Owner, r.opts.MaxOpen); err != nil {
-		return err
-	}
-	return r.store.Create(ctx, rec)
-}
-
-// notEnrolled logs why a call stays synchronous. When it is not known whether
-// the record is there, nobody has its handle: it is ended, when that can be.
-func (r *Runner) notEnrolled(id string, err error) {
-	r.metrics.refused.Inc()
-	r.log.Warn("call stays synchronous: the store did not take its record", zap.Error(err))
-	if tooMany := new(taskroute.TooManyOpenError); errors.Is(err, taskroute.ErrFull) || errors.As(err, &tooMany) {
-		return // nothing was written
-	}
-	r.background.Go(func() { r.disown(id) })
-}
-
-func (r *Runner) disown(id string) {
-	r.persist(time.Now().Add(time.Minute), func(ctx context.Context) error {
-		_, err := r.store.UpdateAny(ctx, id, func(rec *taskroute.Record) error {
-			return rec.Cancel("Its handle was never given out.", r.opts.Now())
-		})
-		return err
-	})
-}
-
-func isInputRequired(reply upstream.Reply) bool {
-	o, err := wire.ParseObject(reply.Result)
-	if err != nil {
-		return false
-	}
-	t, _ := wire.String(o.Get("resultType"))
-	return t == wire.ResultInputRequired
 }

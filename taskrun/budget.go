@@ -15,6 +15,7 @@ type budget struct {
 	left    time.Duration
 	timer   *time.Timer // nil while stopped
 	started time.Time
+	closed  bool
 }
 
 func newBudget(limit time.Duration, over func()) *budget {
@@ -24,7 +25,7 @@ func newBudget(limit time.Duration, over func()) *budget {
 func (b *budget) start() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.limit > 0 && b.timer == nil {
+	if b.limit > 0 && b.timer == nil && !b.closed {
 		b.started, b.timer = time.Now(), time.AfterFunc(b.left, b.over)
 	}
 }
@@ -49,4 +50,12 @@ func (b *budget) refill() {
 	if b.timer != nil {
 		b.timer.Reset(b.limit)
 	}
+}
+
+// close stops it for good: the call has ended.
+func (b *budget) close() {
+	b.stop()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
 }

@@ -16,6 +16,10 @@ type reason struct {
 	HTTPStatus int    `json:"upstreamStatus,omitempty"`
 }
 
+// ErrStore: the store could not be asked, or did not say whether it has done
+// what it was asked to. What is asked of a held call may be asked again.
+var ErrStore = errors.New("task store")
+
 // WireError is the JSON-RPC error for a call that ended without a response of
 // its upstream. It is what a waiting client gets and what a failed task keeps.
 func WireError(err error) *wire.Error {
@@ -40,6 +44,8 @@ func WireError(err error) *wire.Error {
 		return internal("The call was cancelled", reason{Reason: "cancelled"})
 	case errors.Is(err, ErrBadState):
 		return wire.Errorf(wire.CodeInvalidParams, "Invalid or expired requestState").WithData(reason{Reason: "invalid_request_state"})
+	case errors.Is(err, ErrStore):
+		return internal("The task store cannot be reached right now; ask again", reason{Reason: "store_unavailable", Retriable: true})
 	case errors.Is(err, ErrTaskRequired):
 		return wire.MissingCapability(wire.TasksRequired)
 	case errors.Is(err, errTimeout):

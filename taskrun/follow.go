@@ -5,20 +5,13 @@ import (
 	"errors"
 	"time"
 
-	"go.uber.org/zap"
-
 	"taskgate/taskroute"
-	"taskgate/upstream"
-	"taskgate/wire"
 )
 
 // follow keeps the record of a running call up to date until one of them ends.
 func (x *run) follow() {
-	x.r.own.Store(x.id, struct{}{})
-	defer x.r.own.Delete(x.id)
+	defer x.drop()
 	defer close(x.followed)
-	watch := x.r.store.Watch(x.id)
-	defer watch.Stop()
 	recheck := time.NewTicker(x.r.opts.Recheck)
 	defer recheck.Stop()
 	expired := timerAt(x.expires, x.r.opts.Now())
@@ -46,7 +39,9 @@ func (x *run) follow() {
 			continue
 		case key := <-x.overdue:
 			x.answerOverdue(key)
-		case <-watch.Changed():
+		case <-x.nudge:
+			x.withdraw()
+		case <-x.watch.Changed():
 		case <-recheck.C:
 			if _, waits := x.flight.Ahead(); waits {
 				x.saveProgress()
@@ -80,7 +75,11 @@ func (x *run) saveProgress() {
 // askClient puts a further question into the record.
 func (x *run) askClient(a *ask) {
 	var key string
-	_, err := x.update(func(rec *taskroute.Record) (err error) {
+	rec, err := x.update(func(rec *taskroute.Record) (err error) {
+		if rec.State.Rounds > x.rounds { // only this run asks: an earlier try has landed
+			key = rec.Input.Questions[len(rec.Input.Questions)-1].Key
+			return nil
+		}
 		key, err = askOn(rec, a, x.r.opts.Now())
 		return err
 	})
@@ -88,7 +87,20 @@ func (x *run) askClient(a *ask) {
 		a.answer <- answer{err: gone}
 		return
 	}
+	x.rounds = rec.State.Rounds
 	x.waitFor(key, a)
+}
+
+// withdraw takes back what the upstream no longer wants to know.
+func (x *run) withdraw() {
+	for key, a := range x.pending {
+		if !closed(a.gone) {
+			continue
+		}
+		x.forget(key)
+		// A failed write is noticed by whoever reads the record next.
+		_, _ = x.update(func(rec *taskroute.Record) error { return rec.Withdraw(key, x.r.opts.Now()) })
+	}
 }
 
 // sync reads the record for what others have put there: answers, a wish to
@@ -96,7 +108,10 @@ func (x *run) askClient(a *ask) {
 func (x *run) sync() bool {
 	rec, err := x.read()
 	switch {
-	case errors.Is(err, taskroute.ErrFenced), errors.Is(err, taskroute.ErrTerminal), errors.Is(err, taskroute.ErrNotFound):
+	case errors.Is(err, taskroute.ErrNotFound): // collected
+		x.flight.Cancel(errExpired)
+		return false
+	case errors.Is(err, taskroute.ErrFenced), errors.Is(err, taskroute.ErrTerminal):
 		x.flight.Cancel(errLost)
 		x.r.metrics.fenced.Inc()
 		return false
@@ -112,17 +127,28 @@ func (x *run) sync() bool {
 }
 
 func (x *run) read() (*taskroute.Record, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), x.r.opts.StoreTimeout)
+	ctx, cancel := x.r.briefly(context.Background())
 	defer cancel()
-	now := *x.r.holder.Load()
-	rec, err := x.r.store.UpdateHeld(ctx, x.id, x.holder, x.epoch, func(rec *taskroute.Record) error {
-		if now == x.holder {
+	holder := x.r.holder()
+	rec, err := x.try(ctx, func(rec *taskroute.Record) error {
+		if holder == x.holder {
 			return nil
 		}
-		return rec.Reclaim(now, x.r.opts.Now())
+		return rec.Reclaim(holder, x.r.opts.Now())
 	})
 	if err == nil {
 		x.hold(rec)
+	}
+	return rec, err
+}
+
+// try changes the record once, as its holder. A reclaim whose reply was lost is
+// known again: else it would look as if somebody else had the record.
+func (x *run) try(ctx context.Context, change func(*taskroute.Record) error) (*taskroute.Record, error) {
+	rec, err := x.r.store.UpdateHeld(ctx, x.id, x.holder, x.epoch, change)
+	if errors.Is(err, taskroute.ErrFenced) && rec.State.Holder == x.r.holder() && rec.State.Epoch == x.epoch+1 {
+		x.hold(rec)
+		return x.r.store.UpdateHeld(ctx, x.id, x.holder, x.epoch, change)
 	}
 	return rec, err
 }
@@ -132,9 +158,14 @@ func (x *run) deliver(rec *taskroute.Record) {
 	for _, q := range rec.Input.Questions {
 		if a := x.pending[q.Key]; a != nil && q.Answer != nil {
 			a.answer <- answer{result: q.Answer}
-			delete(x.pending, q.Key)
+			x.forget(q.Key)
 		}
 	}
+}
+
+// forget undoes waitFor.
+func (x *run) forget(key string) {
+	delete(x.pending, key)
 	if len(x.pending) == 0 {
 		x.startClocks()
 	}
@@ -150,74 +181,4 @@ func (x *run) cancel() {
 	case <-time.After(x.r.opts.CancelGrace):
 		x.settle(ended{err: errCancelled})
 	}
-}
-
-// settle writes how the call ended.
-func (x *run) settle(end ended) {
-	now := x.r.opts.Now
-	switch {
-	case errors.Is(end.err, errExpired), errors.Is(end.err, errLost):
-		return
-	case errors.Is(end.err, errCancelled):
-		x.end(func(rec *taskroute.Record) error {
-			return rec.Cancel("Cancelled at the owner's request; the upstream was told to stop.", now())
-		})
-	case end.err != nil:
-		failure := WireError(end.err)
-		x.end(func(rec *taskroute.Record) error { return rec.Fail(failure.Raw(), failure.Message, now()) })
-	case end.reply.Error != nil:
-		message := wire.ParseError(end.reply.Error).Message
-		x.end(func(rec *taskroute.Record) error { return rec.Fail(wire.ModernError(end.reply.Error), message, now()) })
-	case isInputRequired(end.reply):
-		x.park(end.reply.Result)
-	default:
-		result, err := wire.ModernResult("tools/call", end.reply.Result, nil)
-		if err != nil {
-			x.settle(ended{err: &upstream.Error{Kind: upstream.Broken, MayHaveRun: true, Err: err}})
-			return
-		}
-		x.end(func(rec *taskroute.Record) error { return rec.Complete(result, now()) })
-	}
-}
-
-func (x *run) end(transition func(*taskroute.Record) error) {
-	rec, err := x.update(transition)
-	if err != nil {
-		x.r.metrics.dropped.Inc()
-		x.r.log.Warn("the end of a call was not recorded", zap.String("upstream", x.call.Upstream), zap.Error(err))
-		return
-	}
-	x.r.metrics.ended.WithLabelValues(x.call.Upstream, string(rec.State.Status)).Inc()
-}
-
-// update writes a change to the record this run holds, for as long as it takes:
-// the store may be away for a while, and the result is not to be lost for it.
-func (x *run) update(change func(*taskroute.Record) error) (rec *taskroute.Record, err error) {
-	err = x.r.persist(x.expires, func(ctx context.Context) (err error) {
-		rec, err = x.r.store.UpdateHeld(ctx, x.id, x.holder, x.epoch, change)
-		return err
-	})
-	return rec, err
-}
-
-// persist repeats a write until it is done, can never be, or is too late.
-func (r *Runner) persist(until time.Time, write func(context.Context) error) error {
-	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		ctx, cancel := context.WithTimeout(context.Background(), r.opts.StoreTimeout)
-		err := write(ctx)
-		cancel()
-		if err == nil || final(err) || (!until.IsZero() && !r.opts.Now().Before(until)) {
-			return err
-		}
-		r.metrics.retries.Inc()
-		select {
-		case <-time.After(wait):
-		case <-r.quit:
-			return err
-		}
-	}
-}
-
-func final(err error) bool {
-	return errors.Is(err, taskroute.ErrTerminal) || errors.Is(err, taskroute.ErrFenced) || errors.Is(err, taskroute.ErrNotFound)
 }

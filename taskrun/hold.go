@@ -6,10 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"go.uber.org/zap"
 
 	"taskgate/taskroute"
 	"taskgate/upstream"
@@ -37,10 +39,12 @@ func issueTicket(rec *taskroute.Record, c *Call) string {
 	return ticket
 }
 
-// fingerprint stands for what a retry must repeat: tool and arguments.
+// fingerprint stands for what a retry must repeat: tool and arguments, whatever
+// the order of their members.
 func (c *Call) fingerprint() string {
 	args := jsontext.Value(append(wire.Raw(nil), c.Params.Get("arguments")...))
-	if len(args) > 0 && args.Canonicalize() != nil {
+	rawNumbers := []jsontext.Options{jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)}
+	if len(args) > 0 && args.Canonicalize(rawNumbers...) != nil {
 		args = jsontext.Value(c.Params.Get("arguments"))
 	}
 	sum := sha256.Sum256(append([]byte(c.Upstream+"\x00"+c.Tool+"\x00"), args...))
@@ -48,101 +52,160 @@ func (c *Call) fingerprint() string {
 }
 
 // Resume goes on with a held call: it hands the answers over and waits for what
-// comes next. Errors: ErrBadState, and those of Call.
+// comes next. Errors: ErrBadState, ErrStore, and those of Call.
 func (r *Runner) Resume(ctx context.Context, c Call, state string, responses wire.Object) (Outcome, error) {
 	id, ticket, ok := strings.Cut(strings.TrimPrefix(state, statePrefix), ".")
 	if !ok {
 		return Outcome{}, ErrBadState
 	}
-	by := taskroute.By{Owner: c.Owner, Kind: taskroute.Held}
-	rec, err := r.store.Update(ctx, by, id, func(rec *taskroute.Record) error {
-		if !rec.Redeem(ticket + "." + c.fingerprint()) {
-			return ErrBadState
-		}
-		_, err := rec.Answer(responses, r.opts.Now())
-		return err
-	})
-	switch {
-	case errors.Is(err, taskroute.ErrMalformed), errors.Is(err, taskroute.ErrNotFound), errors.Is(err, taskroute.ErrExpired):
-		return Outcome{}, ErrBadState
-	case err != nil && !errors.Is(err, taskroute.ErrTerminal):
+	h := held{r: r, call: &c, by: taskroute.By{Owner: c.Owner, Kind: taskroute.Held}, id: id}
+	if err := h.redeem(ctx, ticket, responses); err != nil && !errors.Is(err, taskroute.ErrTerminal) {
 		return Outcome{}, err
 	}
-	return r.await(ctx, &c, by, rec.ID)
+	return h.await(ctx)
+}
+
+// unknown tells that there is no such held call, for whoever asks.
+func unknown(err error) bool {
+	return errors.Is(err, taskroute.ErrMalformed) || errors.Is(err, taskroute.ErrNotFound) || errors.Is(err, taskroute.ErrExpired)
+}
+
+// held is a held call whose client is back and waits.
+type held struct {
+	r    *Runner
+	call *Call
+	by   taskroute.By
+	id   string
+}
+
+// redeem takes the ticket back and hands the answers over. From here on the
+// call goes on under the decision that it began with (contract 11).
+func (h *held) redeem(ctx context.Context, ticket string, responses wire.Object) error {
+	if !taskroute.ValidID(h.id) {
+		return ErrBadState
+	}
+	rec, err := h.r.load(ctx, h.id)
+	if err != nil {
+		return redeemError(err)
+	}
+	_, err = h.r.update(ctx, h.by, h.id, func(rec *taskroute.Record) error {
+		if !rec.Redeem(ticket + "." + h.call.fingerprint()) {
+			return ErrBadState
+		}
+		_, err := rec.Answer(responses, h.r.opts.Now())
+		return err
+	})
+	if err != nil {
+		return redeemError(err)
+	}
+	began, err := callOf(rec)
+	if err == nil {
+		h.call.Decision = began.Decision
+	}
+	return err
+}
+
+func redeemError(err error) error {
+	switch {
+	case unknown(err), errors.Is(err, ErrBadState):
+		return ErrBadState
+	case errors.Is(err, taskroute.ErrTerminal):
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrStore, err)
 }
 
 // await waits for the next thing to tell the client of a held call. Its run
-// goes on in the background, here or at another replica.
-func (r *Runner) await(ctx context.Context, c *Call, by taskroute.By, id string) (Outcome, error) {
-	watch := r.store.Watch(id)
+// goes on in the background, here or at another replica; while the store is
+// away it goes on too.
+func (h *held) await(ctx context.Context) (Outcome, error) {
+	watch := h.r.store.Watch(h.id)
 	defer watch.Stop()
-	recheck := time.NewTicker(r.opts.Recheck)
+	recheck := time.NewTicker(h.r.opts.Recheck)
 	defer recheck.Stop()
-	promote := time.NewTimer(max(c.Decision.PromoteAfter, time.Millisecond))
+	promote := promoteTimer(h.call, h.call.Decision.PromoteAfter)
 	defer promote.Stop()
-	if !c.mayBecomeTask() {
-		promote.Stop()
-	}
 	for {
-		out, err := r.heldOutcome(ctx, c, by, id)
-		if err != nil || out != (Outcome{}) {
+		if out, told, err := h.outcome(ctx); told {
 			return out, err
 		}
 		select {
 		case <-watch.Changed():
 		case <-recheck.C:
 		case <-promote.C:
-			rec, err := r.store.Update(ctx, by, id, func(rec *taskroute.Record) error { return rec.Promote(r.opts.Now()) })
-			if err == nil {
+			rec, err := h.promote(ctx)
+			if err == nil && ctx.Err() == nil {
 				return Outcome{Task: rec}, nil
 			}
+			promote.Reset(h.r.opts.Recheck)
 		case <-ctx.Done():
-			r.hangUp(ctx, by, id)
+			h.r.busy.Go(h.hangUp)
 			return Outcome{}, context.Cause(ctx)
+		case <-h.r.quit:
+			return Outcome{}, errShutdown
 		}
 	}
 }
 
-// heldOutcome is what the record has to tell; empty when it is still working.
-func (r *Runner) heldOutcome(ctx context.Context, c *Call, by taskroute.By, id string) (Outcome, error) {
-	rec, err := r.store.Get(ctx, by, id)
-	if err != nil {
-		return Outcome{}, err
+func (h *held) promote(ctx context.Context) (*taskroute.Record, error) {
+	rec, err := h.r.update(ctx, h.by, h.id, func(rec *taskroute.Record) error { return rec.Promote(h.r.opts.Now()) })
+	if err == nil {
+		h.by.Kind = taskroute.Task
+	}
+	return rec, err
+}
+
+// outcome is what the record has to tell; told is false while there is nothing,
+// or while the store does not say.
+func (h *held) outcome(ctx context.Context) (out Outcome, told bool, err error) {
+	rec, err := h.r.get(ctx, h.by, h.id)
+	switch {
+	case errors.Is(err, taskroute.ErrNotFound): // a promotion whose reply was lost?
+		task, err := h.r.get(ctx, taskroute.By{Owner: h.by.Owner, Kind: taskroute.Task}, h.id)
+		if err == nil {
+			return Outcome{Task: task}, true, nil
+		}
+		return Outcome{}, unknown(err), ErrBadState
+	case unknown(err):
+		return Outcome{}, true, ErrBadState
+	case err != nil:
+		return Outcome{}, false, nil
 	}
 	switch rec.State.Status {
 	case taskroute.Completed, taskroute.Failed:
-		return Outcome{Reply: &upstream.Reply{Result: rec.Outcome.Result, Error: rec.Outcome.Error}}, nil
+		return Outcome{Reply: &upstream.Reply{Result: rec.Outcome.Result, Error: rec.Outcome.Error}}, true, nil
 	case taskroute.Cancelled:
-		return Outcome{}, errCancelled
+		return Outcome{}, true, errCancelled
 	case taskroute.InputRequired:
-		return r.askAgain(ctx, c, by, id)
+		return h.askAgain(ctx)
 	}
-	return Outcome{}, nil
+	return Outcome{}, false, nil
 }
 
-// askAgain is empty, too, when the record has gone on since it was read: the
-// watch tells of that.
-func (r *Runner) askAgain(ctx context.Context, c *Call, by taskroute.By, id string) (Outcome, error) {
+func (h *held) askAgain(ctx context.Context) (out Outcome, told bool, err error) {
 	var ticket string
-	asks := false
-	rec, err := r.store.Update(ctx, by, id, func(rec *taskroute.Record) error {
-		if asks = rec.State.Status == taskroute.InputRequired; asks {
-			ticket = issueTicket(rec, c)
+	rec, err := h.r.update(ctx, h.by, h.id, func(rec *taskroute.Record) error {
+		if rec.State.Status != taskroute.InputRequired {
+			return errNothingToAsk
 		}
+		ticket = issueTicket(rec, h.call)
 		return nil
 	})
-	if err != nil || !asks {
-		return Outcome{}, err
+	if err != nil {
+		return Outcome{}, false, nil // the next look says more
 	}
-	return Outcome{Input: &InputRequired{Requests: rec.PendingInputs(), State: requestState(id, ticket)}}, nil
+	return Outcome{Input: &InputRequired{Requests: rec.PendingInputs(), State: requestState(h.id, ticket)}}, true, nil
 }
+
+var errNothingToAsk = errors.New("the question was withdrawn")
 
 // hangUp: a client that leaves while it waits cancels the call, as it would
 // have before the question.
-func (r *Runner) hangUp(ctx context.Context, by taskroute.By, id string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.opts.StoreTimeout)
-	defer cancel()
-	if err := r.cancel(ctx, by, id); err != nil {
-		r.log.Warn("a client hung up and its held call could not be cancelled")
+func (h *held) hangUp() {
+	err := h.r.persist(context.Background(), time.Now().Add(time.Minute), func(ctx context.Context) error {
+		return h.r.cancel(ctx, h.by, h.id)
+	})
+	if err != nil && !final(err) {
+		h.r.log.Warn("a client hung up and its held call could not be cancelled", zap.Error(err))
 	}
 }

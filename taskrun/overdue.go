@@ -57,7 +57,7 @@ func (x *run) answerOverdue(key string) {
 		return
 	}
 	_, _ = x.update(func(rec *taskroute.Record) error { return rec.Withdraw(key, x.r.opts.Now()) })
-	delete(x.pending, key)
+	x.forget(key)
 	a.answer <- answer{err: wire.Errorf(wire.CodeInternal, "nobody answered in time")}
 }
 
@@ -67,15 +67,13 @@ func (r *Runner) watchParked(id string, after time.Duration) {
 	if after == 0 {
 		return
 	}
-	r.background.Go(func() {
+	r.busy.Go(func() {
 		select {
 		case <-time.After(after):
-		case <-r.quit:
+		case <-r.draining:
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), r.opts.StoreTimeout)
-		defer cancel()
-		if err := r.expireParked(ctx, id); err != nil && !final(err) {
+		if err := r.expireParked(context.Background(), id); err != nil && !final(err) {
 			r.log.Warn("a question's time is over and the store could not be told", zap.Error(err))
 		}
 	})
@@ -83,7 +81,7 @@ func (r *Runner) watchParked(id string, after time.Duration) {
 
 // expireParked answers for the client, or ends the record, as policy says.
 func (r *Runner) expireParked(ctx context.Context, id string) error {
-	rec, err := r.store.Load(ctx, id)
+	rec, err := r.load(ctx, id)
 	if err != nil || !rec.Overdue(r.opts.Now()) {
 		return err
 	}
@@ -93,6 +91,8 @@ func (r *Runner) expireParked(ctx context.Context, id string) error {
 	}
 	then := call.Decision.InputTimeout.Then
 	failure := WireError(errInputTimeout)
+	ctx, cancel := r.briefly(ctx)
+	defer cancel()
 	rec, err = r.store.UpdateAny(ctx, id, func(rec *taskroute.Record) error {
 		now := r.opts.Now()
 		if !rec.Overdue(now) {

@@ -2,13 +2,13 @@ package taskrun
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
 
 	"go.uber.org/zap"
 
+	"taskgate/policy"
 	"taskgate/taskroute"
 	"taskgate/upstream"
 	"taskgate/wire"
@@ -65,7 +65,13 @@ func (x *run) park(result wire.Raw) {
 		x.settle(ended{err: err})
 		return
 	}
-	if _, err := x.update(func(rec *taskroute.Record) error { return x.parkOn(rec, questions, state) }); err != nil {
+	_, err = x.update(func(rec *taskroute.Record) error {
+		if !rec.State.CancelledAt.IsZero() { // the wish came first: nobody is to be asked any more
+			return rec.Cancel("Cancelled at the owner's request.", x.r.opts.Now())
+		}
+		return x.parkOn(rec, questions, state)
+	})
+	if err != nil {
 		x.r.log.Warn("a question of the upstream was not recorded", zap.String("upstream", x.call.Upstream), zap.Error(err))
 		return
 	}
@@ -82,7 +88,7 @@ func (x *run) parkOn(rec *taskroute.Record, questions []taskroute.Question, stat
 
 // request is what the record keeps to send the call again.
 func (c *Call) request() taskroute.Request {
-	decision, err := json.Marshal(c.Decision)
+	decision, err := c.Decision.Freeze()
 	if err != nil {
 		decision = nil // a Decision always marshals
 	}
@@ -104,28 +110,34 @@ func callOf(rec *taskroute.Record) (Call, error) {
 	if c.Params, err = wire.ParseObject(rec.Request.Params); err != nil {
 		return c, fmt.Errorf("stored params: %w", err)
 	}
-	if err = json.Unmarshal(rec.Request.Decision, &c.Decision); err != nil {
+	if c.Decision, err = policy.Thaw(rec.Request.Decision); err != nil {
 		return c, fmt.Errorf("stored decision: %w", err)
 	}
 	return c, nil
 }
 
 // proceed goes on with a record whose answers are all in: it claims the record
-// and sends the call with them. Of several replicas that try, one succeeds.
+// and sends the call with them. Of several that try, here and at other
+// replicas, one succeeds.
 func (r *Runner) proceed(ctx context.Context, id string) error {
-	rec, err := r.store.Load(ctx, id)
+	r.busy.enter()
+	defer r.busy.leave()
+	if closed(r.draining) {
+		return nil // another replica, or the next start, does it
+	}
+	rec, err := r.load(ctx, id)
 	if err != nil {
 		return err
 	}
 	call, err := callOf(rec)
 	if err != nil {
-		return r.fail(ctx, rec.ID, rec.State.Holder, err)
+		return r.fail(ctx, id, rec.State.Holder, err)
 	}
-	claimed, err := r.store.UpdateAny(ctx, id, func(rec *taskroute.Record) error {
+	claimed, err := r.claim(ctx, rec, func(rec *taskroute.Record, holder string) error {
 		if rec.State.Holder != "" || rec.State.Status != taskroute.Working {
 			return taskroute.ErrFenced
 		}
-		return rec.Claim(*r.holder.Load(), r.opts.Now())
+		return rec.Claim(holder, r.opts.Now())
 	})
 	if err != nil {
 		return err
@@ -137,9 +149,43 @@ func (r *Runner) proceed(ctx context.Context, id string) error {
 // start sends the call of a claimed record, in the background.
 func (r *Runner) start(ctx context.Context, call Call, claimed *taskroute.Record, params wire.Object) {
 	x, callCtx := r.newRun(ctx, call, nil)
+	x.take(claimed.ID)
 	x.hold(claimed)
+	x.wake() // for what has changed before the record was watched
 	go x.dispatch(callCtx, params.Bytes())
 	x.detach()
+}
+
+func (r *Runner) load(ctx context.Context, id string) (*taskroute.Record, error) {
+	ctx, cancel := r.briefly(ctx)
+	defer cancel()
+	return r.store.Load(ctx, id)
+}
+
+// claim makes this replica the holder of the record, by take. A claim that may
+// have landed is repeated until that is known: else the record would be held by
+// somebody who does not run it.
+func (r *Runner) claim(ctx context.Context, rec *taskroute.Record, take func(rec *taskroute.Record, holder string) error) (claimed *taskroute.Record, err error) {
+	holder, err := r.trustedHolder()
+	if err != nil {
+		return nil, err
+	}
+	if _, busy := r.claiming.LoadOrStore(rec.ID, true); busy {
+		return nil, taskroute.ErrFenced
+	}
+	defer r.claiming.Delete(rec.ID)
+	tried := false
+	err = r.persist(ctx, rec.State.ExpiresAt(), func(ctx context.Context) (err error) {
+		claimed, err = r.store.UpdateAny(ctx, rec.ID, func(rec *taskroute.Record) error {
+			if tried && rec.State.Holder == holder {
+				return nil // it had landed
+			}
+			return take(rec, holder)
+		})
+		tried = true
+		return err
+	})
+	return claimed, err
 }
 
 // withAnswers makes the retry of basic/patterns/mrtr: the original params, the

@@ -3,6 +3,7 @@ package taskrun
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"taskgate/policy"
 	"taskgate/taskroute"
@@ -10,23 +11,31 @@ import (
 
 const rescuePage = 100
 
-// rescueOnce sees to every record whose holder is dead.
+// rescueOnce sees to every record whose holder is dead. One that resists does
+// not keep it from the others.
 func (r *Runner) rescueOnce(ctx context.Context) error {
+	var failed error
 	for cursor := ""; ; {
-		orphans, next, err := r.store.Backend().Orphans(ctx, cursor, rescuePage)
+		orphans, next, err := r.orphans(ctx, cursor)
 		if err != nil {
-			return err
+			return errors.Join(failed, err)
 		}
 		for _, o := range orphans {
 			if err := r.rescue(ctx, o); err != nil && !final(err) {
-				return err
+				failed = fmt.Errorf("rescue: %w", err)
 			}
 		}
-		if next == "" {
-			return nil
+		if next == "" || ctx.Err() != nil {
+			return failed
 		}
 		cursor = next
 	}
+}
+
+func (r *Runner) orphans(ctx context.Context, cursor string) ([]taskroute.Orphan, string, error) {
+	ctx, cancel := r.briefly(ctx)
+	defer cancel()
+	return r.store.Backend().Orphans(ctx, cursor, rescuePage)
 }
 
 // rescue decides on one orphan (contract 7): a recorded wish to cancel is
@@ -39,12 +48,12 @@ func (r *Runner) rescue(ctx context.Context, o taskroute.Orphan) error {
 	if o.Holder == "" {
 		return r.proceed(ctx, o.ID)
 	}
-	rec, err := r.store.Load(ctx, o.ID)
+	rec, err := r.load(ctx, o.ID)
 	if err != nil {
 		return err
 	}
 	if call, err := callOf(rec); err == nil && call.mayRunAgain(rec.State) {
-		return r.runAgain(ctx, o, call)
+		return r.runAgain(ctx, rec, o.Holder, call)
 	}
 	return r.fail(ctx, o.ID, o.Holder, errHolderLost)
 }
@@ -55,14 +64,19 @@ func (c *Call) mayRunAgain(s taskroute.State) bool {
 	return c.Decision.OnLoss == policy.LossReruns && s.Attempts < c.Decision.MaxAttempts && s.CancelledAt.IsZero()
 }
 
-// runAgain claims the record and sends its call once more. Questions of the
-// lost attempt go with it.
-func (r *Runner) runAgain(ctx context.Context, o taskroute.Orphan, call Call) error {
-	claimed, err := r.store.UpdateAny(ctx, o.ID, func(rec *taskroute.Record) error {
-		if rec.State.Holder != o.Holder || !rec.State.CancelledAt.IsZero() {
+// runAgain claims the record of a dead holder and sends its call once more.
+// Questions of the lost attempt go with it.
+func (r *Runner) runAgain(ctx context.Context, rec *taskroute.Record, dead string, call Call) error {
+	r.busy.enter()
+	defer r.busy.leave()
+	if closed(r.draining) {
+		return nil // another replica, or the next start, does it
+	}
+	claimed, err := r.claim(ctx, rec, func(rec *taskroute.Record, holder string) error {
+		if rec.State.Holder != dead || !rec.State.CancelledAt.IsZero() {
 			return taskroute.ErrFenced
 		}
-		return rec.Restart(*r.holder.Load(), r.opts.Now())
+		return rec.Restart(holder, r.opts.Now())
 	})
 	if err != nil {
 		return err
@@ -77,6 +91,8 @@ var errHolderLost = errors.New("the gateway replica that ran the call was lost; 
 // fail ends a record that is still held by holder.
 func (r *Runner) fail(ctx context.Context, id, holder string, why error) error {
 	failure := WireError(why)
+	ctx, cancel := r.briefly(ctx)
+	defer cancel()
 	_, err := r.store.UpdateAny(ctx, id, func(rec *taskroute.Record) error {
 		if rec.State.Holder != holder {
 			return taskroute.ErrFenced

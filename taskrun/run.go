@@ -2,6 +2,7 @@ package taskrun
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -21,9 +22,10 @@ type run struct {
 	r       *Runner
 	call    Call
 	flight  *reqcoord.Call
-	whole   *budget                  // for the call
-	idle    *budget                  // between two signs of life
-	observe atomic.Pointer[Observer] // nil once nobody waits
+	whole   *budget                           // for the call
+	idle    *budget                           // between two signs of life
+	observe atomic.Pointer[Observer]          // nil once nobody waits
+	onEnd   func(f func()) (stop func() bool) // calls f when the upstream is done with the call
 
 	ended    chan ended // the connector is done; capacity 1, sent once
 	asked    chan *ask
@@ -31,18 +33,22 @@ type run struct {
 	followed chan struct{} // closed when follow returns
 	progress chan struct{} // capacity 1: message is new
 	message  atomic.Pointer[string]
+	nudge    chan struct{} // capacity 1: something else is new, look
 
 	// Of the deciding goroutine alone.
 	id      string // of the record; "" while there is none
 	holder  string // the incarnation that holds it
 	epoch   int64
+	rounds  int // questions in the record
 	expires time.Time
 	pending map[string]*ask // asked of the client, by key
+	watch   *taskroute.Watcher
 }
 
 // ended is how the connector's work came to its end.
 type ended struct {
 	reply upstream.Reply
+	kind  string // resultType of reply.Result; "" from a legacy upstream
 	err   error
 }
 
@@ -50,7 +56,8 @@ type ended struct {
 type ask struct {
 	method string
 	params wire.Raw
-	answer chan answer // capacity 1, sent once
+	answer chan answer     // capacity 1, sent once
+	gone   <-chan struct{} // closed when nobody wants the answer any more
 }
 
 type answer struct {
@@ -66,9 +73,10 @@ func (r *Runner) newRun(ctx context.Context, c Call, observe Observer) (*run, co
 		r: r, call: c, flight: flight,
 		whole: newBudget(c.Decision.Timeout, func() { flight.Cancel(errTimeout) }),
 		idle:  newBudget(c.Decision.IdleTimeout, func() { flight.Cancel(errIdle) }),
-		ended: make(chan ended, 1), asked: make(chan *ask), progress: make(chan struct{}, 1),
+		ended: make(chan ended, 1), asked: make(chan *ask), progress: make(chan struct{}, 1), nudge: make(chan struct{}, 1),
 		overdue: make(chan string), followed: make(chan struct{}),
 		pending: map[string]*ask{},
+		onEnd:   func(f func()) func() bool { return context.AfterFunc(ctx, f) },
 	}
 	if observe != nil {
 		x.observe.Store(&observe)
@@ -78,13 +86,31 @@ func (r *Runner) newRun(ctx context.Context, c Call, observe Observer) (*run, co
 
 // dispatch waits for the call's turn, sends it, and reports its end.
 func (x *run) dispatch(ctx context.Context, params wire.Raw) {
-	reply, err := x.send(ctx, params)
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		err = cause
+	end := readReply(x.send(ctx, params))
+	if cause := context.Cause(ctx); end.err != nil && cause != nil {
+		end.err = cause
 	}
-	x.pauseClocks()
+	x.whole.close()
+	x.idle.close()
 	x.flight.End()
-	x.ended <- ended{reply, err}
+	x.ended <- end
+}
+
+// readReply refuses a task that the upstream made of its own: no request asks
+// for one, and nobody could reach it.
+func readReply(reply upstream.Reply, err error) ended {
+	if err != nil || reply.Result == nil {
+		return ended{reply: reply, err: err}
+	}
+	o, err := wire.ParseObject(reply.Result)
+	kind, _ := wire.String(o.Get("resultType"))
+	if kind == wire.ResultTask {
+		err = errors.New("it made a task, though nobody asked it to")
+	}
+	if err != nil {
+		return ended{err: &upstream.Error{Kind: upstream.Broken, MayHaveRun: true, Err: fmt.Errorf("result: %w", err)}}
+	}
+	return ended{reply: reply, kind: kind}
 }
 
 func (x *run) send(ctx context.Context, params wire.Raw) (upstream.Reply, error) {
@@ -104,8 +130,7 @@ func (x *run) startClocks() {
 	x.idle.start()
 }
 
-// pauseClocks: waiting for people, or for nothing any more, costs the upstream
-// none of its time.
+// pauseClocks: waiting for people costs the upstream none of its time.
 func (x *run) pauseClocks() {
 	x.whole.stop()
 	x.idle.stop()
@@ -137,7 +162,7 @@ func (x *run) Notify(method string, params wire.Raw) {
 // Ask implements upstream.Handler.
 func (x *run) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, *wire.Error) {
 	x.idle.refill()
-	a := &ask{method: method, params: params, answer: make(chan answer, 1)}
+	a := &ask{method: method, params: params, answer: make(chan answer, 1), gone: ctx.Done()}
 	select {
 	case x.asked <- a:
 	case <-ctx.Done():
@@ -147,7 +172,16 @@ func (x *run) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw
 	case got := <-a.answer:
 		return got.result, got.err
 	case <-ctx.Done():
+		x.wake()
 		return nil, gone
+	}
+}
+
+// wake makes the deciding goroutine look for what has changed.
+func (x *run) wake() {
+	select {
+	case x.nudge <- struct{}{}:
+	default:
 	}
 }
 
@@ -175,39 +209,4 @@ func progressText(params wire.Object) string {
 		text += " of " + string(total)
 	}
 	return text
-}
-
-// enroll makes the call a record, with the questions that are already there.
-// It is durable when enroll returns nil (contract 3).
-func (x *run) enroll(ctx context.Context, kind taskroute.Kind, prepare ...func(*taskroute.Record) error) (*taskroute.Record, error) {
-	rec := x.newRecord(kind)
-	for _, f := range prepare {
-		if err := f(rec); err != nil {
-			return nil, err
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, x.r.opts.StoreTimeout)
-	defer cancel()
-	if err := x.r.create(ctx, rec); err != nil {
-		x.r.notEnrolled(rec.ID, err)
-		return nil, err
-	}
-	x.hold(rec)
-	x.r.metrics.created.WithLabelValues(x.call.Upstream, string(kind)).Inc()
-	return rec, nil
-}
-
-// hold notes that this run has the record.
-func (x *run) hold(rec *taskroute.Record) {
-	x.id, x.holder, x.epoch, x.expires = rec.ID, rec.State.Holder, rec.State.Epoch, rec.State.ExpiresAt()
-}
-
-func (x *run) newRecord(kind taskroute.Kind) *taskroute.Record {
-	c := &x.call
-	rec := taskroute.NewRecord(taskroute.NewID(), c.Owner, kind, *x.r.holder.Load(), x.r.opts.Now())
-	rec.State.TTL, rec.State.PollInterval = c.Decision.TTL, c.Decision.PollInterval
-	rec.State.Upstream, rec.State.Tool = c.Upstream, c.Tool
-	rec.State.StatusMessage = x.statusMessage()
-	rec.Request = c.request()
-	return rec
 }

@@ -7,7 +7,6 @@ package taskrun
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"net/http"
 	"strconv"
@@ -52,29 +51,26 @@ type Runner struct {
 	store     *taskroute.Store
 	coord     *reqcoord.Coordinator
 	upstreams map[string]upstream.Caller
-	holder    atomic.Pointer[string] // this incarnation; a restart is somebody else
-	own       sync.Map               // ids of records whose call runs here, whatever their holder
+	lease     atomic.Pointer[lease]
+	own       sync.Map // *run by id: records whose call runs here, whatever their holder
+	claiming  sync.Map // ids of records that are being claimed here
 	metrics   *metrics
 	log       *zap.Logger
 
-	background sync.WaitGroup
-	quit       chan struct{} // closed when records are no longer waited for
+	busy     group         // what a drain waits for beside the calls in flight
+	draining chan struct{} // closed when no record is to be taken up any more
+	quit     chan struct{} // closed when no write is to be repeated any more
 }
 
 // New returns a Runner. upstreams are by name.
 func New(store *taskroute.Store, coord *reqcoord.Coordinator, upstreams map[string]upstream.Caller, o Options) *Runner {
 	r := &Runner{
 		opts: o, store: store, coord: coord, upstreams: upstreams,
-		metrics: newMetrics(o.Metrics, coord), log: o.Log, quit: make(chan struct{}),
+		metrics: newMetrics(o.Metrics, coord), log: o.Log,
+		draining: make(chan struct{}), quit: make(chan struct{}),
 	}
 	r.reincarnate()
 	return r
-}
-
-// reincarnate makes this replica somebody new, to whom nothing is attributed yet.
-func (r *Runner) reincarnate() {
-	holder := rand.Text()
-	r.holder.Store(&holder)
 }
 
 // Call is one tools/call of a client.
@@ -162,114 +158,23 @@ func (r *Runner) Call(ctx context.Context, c Call, observe Observer) (Outcome, e
 	if c.needsDeclaration() && !c.Meta.Capabilities.DeclaresTasks() {
 		return Outcome{}, ErrTaskRequired
 	}
+	r.busy.enter()
+	defer r.busy.leave()
 	x, callCtx := r.newRun(ctx, c, observe)
-	if c.mayBecomeTask() && c.Decision.PromoteAfter == 0 {
+	promoteAfter := c.Decision.PromoteAfter
+	if c.mayBecomeTask() && promoteAfter == 0 {
 		rec, err := x.enroll(ctx, taskroute.Task)
-		if tooMany := new(taskroute.TooManyOpenError); errors.As(err, &tooMany) {
-			x.flight.End()
-			return Outcome{}, err
-		}
-		if err == nil {
+		switch tooMany := new(taskroute.TooManyOpenError); {
+		case err == nil:
 			go x.dispatch(callCtx, c.Params.Bytes())
 			x.detach()
 			return Outcome{Task: rec}, nil
+		case ctx.Err() != nil, errors.As(err, &tooMany):
+			x.flight.End()
+			return Outcome{}, err
 		}
+		promoteAfter = r.opts.Recheck
 	}
 	go x.dispatch(callCtx, c.Params.Bytes())
-	return x.attend(ctx)
-}
-
-// Run keeps the lease, rescues orphans, collects what has expired and carries
-// the store's hints, until ctx ends.
-func (r *Runner) Run(ctx context.Context) error {
-	var wg sync.WaitGroup
-	wg.Go(func() { r.every(ctx, r.opts.Lease/3, r.heartbeatOnce) })
-	wg.Go(func() { r.every(ctx, r.opts.Lease/2, r.rescueOnce) })
-	wg.Go(func() { r.every(ctx, time.Minute, r.collectOnce) })
-	wg.Go(func() { r.hints(ctx) })
-	wg.Wait()
-	return ctx.Err()
-}
-
-// Start takes the first lease: without it this replica's records would be
-// taken for orphans.
-func (r *Runner) Start(ctx context.Context) error { return r.heartbeatOnce(ctx) }
-
-// every calls once now and then every interval. An error is logged: the next
-// turn tries again.
-func (r *Runner) every(ctx context.Context, interval time.Duration, once func(context.Context) error) {
-	t := time.NewTicker(interval)
-	defer t.Stop()
-	for {
-		if err := once(ctx); err != nil && ctx.Err() == nil {
-			r.metrics.housekeeping.Inc()
-			r.log.Warn("housekeeping failed; it is tried again", zap.Error(err))
-		}
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// hints listens for changes made by other replicas, for ever: without them
-// everything still works, later (contract 10).
-func (r *Runner) hints(ctx context.Context) {
-	for ctx.Err() == nil {
-		err := r.store.Run(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		r.log.Warn("store hints broke off; records are read again at intervals until they are back", zap.Error(err))
-		select {
-		case <-time.After(r.opts.Recheck):
-		case <-ctx.Done():
-		}
-	}
-}
-
-// heartbeatOnce renews the lease. Once a lease has lapsed it is gone: this
-// replica goes on as a new incarnation, and each of its runs takes its record
-// over from the old one, unless somebody else was faster.
-func (r *Runner) heartbeatOnce(ctx context.Context) error {
-	err := r.store.Backend().Heartbeat(ctx, *r.holder.Load(), r.opts.Lease)
-	if !errors.Is(err, taskroute.ErrConflict) {
-		return err
-	}
-	r.metrics.lapses.Inc()
-	r.log.Warn("this replica's lease had lapsed; other replicas may have given up calls that run here")
-	r.reincarnate()
-	return r.store.Backend().Heartbeat(ctx, *r.holder.Load(), r.opts.Lease)
-}
-
-func (r *Runner) collectOnce(ctx context.Context) error {
-	_, err := r.store.Backend().Collect(ctx, r.opts.Now())
-	return err
-}
-
-// Drain waits until no call runs, or until ctx ends; then it ends what is left
-// with an honest error and gives the lease back.
-func (r *Runner) Drain(ctx context.Context) error {
-	if err := r.coord.Wait(ctx); err != nil {
-		r.log.Warn("drain time is over; the calls that still run end as failed", zap.Int("calls", r.coord.Len()))
-		r.coord.CancelAll(errShutdown)
-	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.opts.StoreTimeout)
-	defer cancel()
-	r.waitBackground(last)
-	close(r.quit)
-	return r.store.Backend().Retire(last, *r.holder.Load())
-}
-
-func (r *Runner) waitBackground(ctx context.Context) {
-	done := make(chan struct{})
-	go func() {
-		r.background.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
+	return x.attend(ctx, promoteAfter)
 }

@@ -13,23 +13,30 @@ import (
 // Get is tasks/get.
 func (r *Runner) Get(ctx context.Context, owner taskroute.Owner, id string) (*taskroute.Record, error) {
 	by := taskroute.By{Owner: owner, Kind: taskroute.Task}
-	rec, err := r.store.Get(ctx, by, id)
+	rec, err := r.get(ctx, by, id)
 	if err != nil || !rec.Overdue(r.opts.Now()) {
 		return rec, err
 	}
 	if err := r.expireParked(ctx, id); err != nil && !final(err) {
 		return nil, err
 	}
-	return r.store.Get(ctx, by, id)
+	return r.get(ctx, by, id)
 }
 
 // Watch tells when tasks may have changed; whoever asks reads them by Get.
 func (r *Runner) Watch(ids ...string) *taskroute.Watcher { return r.store.Watch(ids...) }
 
+func (r *Runner) get(ctx context.Context, by taskroute.By, id string) (*taskroute.Record, error) {
+	ctx, cancel := r.briefly(ctx)
+	defer cancel()
+	return r.store.Get(ctx, by, id)
+}
+
 // Update is tasks/update: it takes the answers that are wanted and ignores the
 // others. It is visible at the next Get.
 func (r *Runner) Update(ctx context.Context, owner taskroute.Owner, id string, responses wire.Object) error {
-	rec, err := r.store.Update(ctx, taskroute.By{Owner: owner, Kind: taskroute.Task}, id, func(rec *taskroute.Record) error {
+	by := taskroute.By{Owner: owner, Kind: taskroute.Task}
+	rec, err := r.update(ctx, by, id, func(rec *taskroute.Record) error {
 		_, err := rec.Answer(responses, r.opts.Now())
 		return err
 	})
@@ -42,13 +49,19 @@ func (r *Runner) Update(ctx context.Context, owner taskroute.Owner, id string, r
 	return err
 }
 
+func (r *Runner) update(ctx context.Context, by taskroute.By, id string, change func(*taskroute.Record) error) (*taskroute.Record, error) {
+	ctx, cancel := r.briefly(ctx)
+	defer cancel()
+	return r.store.Update(ctx, by, id, change)
+}
+
 // Cancel is tasks/cancel: the wish is durable when it returns nil (contract 8).
 func (r *Runner) Cancel(ctx context.Context, owner taskroute.Owner, id string) error {
 	return r.cancel(ctx, taskroute.By{Owner: owner, Kind: taskroute.Task}, id)
 }
 
 func (r *Runner) cancel(ctx context.Context, by taskroute.By, id string) error {
-	_, err := r.store.Update(ctx, by, id, func(rec *taskroute.Record) error {
+	_, err := r.update(ctx, by, id, func(rec *taskroute.Record) error {
 		return rec.RequestCancel(r.opts.Now())
 	})
 	if errors.Is(err, taskroute.ErrTerminal) {
@@ -63,10 +76,8 @@ func (r *Runner) resumeIfParked(rec *taskroute.Record) {
 	if rec.State.Status != taskroute.Working || rec.State.Holder != "" {
 		return
 	}
-	r.background.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), r.opts.StoreTimeout)
-		defer cancel()
-		if err := r.proceed(ctx, rec.ID); err != nil && !errors.Is(err, taskroute.ErrFenced) {
+	r.busy.Go(func() {
+		if err := r.proceed(context.Background(), rec.ID); err != nil && !final(err) {
 			r.log.Warn("an answered task was not taken up; a rescue will", zap.Error(err))
 		}
 	})

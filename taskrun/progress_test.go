@@ -1,0 +1,74 @@
+package taskrun
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"taskgate/taskroute"
+	"taskgate/wire"
+)
+
+func (p *played) progress(params string) { p.handler.Progress(object(p.t, params)) }
+
+func TestProgressIsRelayedUntilThePromotion(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		r := w.replica()
+		c := r.call()
+		up := w.nth(1)
+		up.progress(`{"progress":1.0,"total":9007199254740993,"x":{"b":1,"a":2}}`)
+		up.handler.Notify("notifications/message", wire.Raw(`{"level":"info"}`))
+		id := c.handle()
+		up.progress(`{"progress":2,"message":"half way"}`)
+		up.handler.Notify("notifications/message", wire.Raw(`{"level":"info"}`))
+		check(t, "relayed", fmt.Sprint(c.seen),
+			`[notifications/progress {"progress":1.0,"total":9007199254740993,"x":{"b":1,"a":2}} notifications/message {"level":"info"}]`)
+		time.Sleep(progressEvery)
+		check(t, "status message", r.get(id).State.StatusMessage, "half way")
+	})
+}
+
+func TestFirstMessageIsThatOfTheProgressSoFar(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		c := w.replica().call()
+		w.nth(1).progress(`{"progress":1,"total":3}`)
+		out, err := c.outcome()
+		if err != nil || out.Task == nil {
+			t.Fatalf("got %+v, %v", out, err)
+		}
+		check(t, "status message", out.Task.State.StatusMessage, "Progress: 1 of 3")
+	})
+}
+
+// However often an upstream reports, the record is written at most every
+// progressEvery, and the last report is not lost.
+func TestProgressIsThrottled(t *testing.T) {
+	for name, pause := range map[string]time.Duration{"in a burst": 0, "steadily": 10 * time.Millisecond, "now and then": 400 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				r := w.replica()
+				id := r.call().handle()
+				r.get(id)
+				before, began := w.store.count("replace"), time.Now()
+				for i := range 200 {
+					w.nth(1).progress(fmt.Sprintf(`{"progress":%d}`, i))
+					time.Sleep(pause)
+				}
+				took := time.Since(began)
+				time.Sleep(progressEvery)
+				check(t, "status message", r.get(id).State.StatusMessage, "Progress: 199")
+				writes, most := w.store.count("replace")-before, int(took/progressEvery)+2
+				if writes > most || writes == 0 {
+					t.Errorf("%d writes in %v, want some and at most %d", writes, took, most)
+				}
+				w.nth(1).returns(hello)
+				rec := r.get(id)
+				w.nth(1).progress(`{"progress":200}`)
+				time.Sleep(time.Minute)
+				check(t, "revision", r.get(id).Revision, rec.Revision)
+				check(t, "status", rec.State.Status, taskroute.Completed)
+				check(t, "status message", rec.State.StatusMessage, "")
+			})
+		})
+	}
+}

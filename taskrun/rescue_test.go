@@ -1,0 +1,297 @@
+package taskrun
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"taskgate/taskroute"
+	"taskgate/wire"
+)
+
+// rescued is how long it may take until a dead replica's records are seen to.
+const rescued = leaseTime + leaseTime/2
+
+func reasonOf(t *testing.T, rec *taskroute.Record) string {
+	t.Helper()
+	reason, _ := wire.String(object(t, string(wire.ParseError(rec.Outcome.Error).Data)).Get("reason"))
+	return reason
+}
+
+func TestTaskOfADeadReplicaFailsHonestly(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		r, other := w.replica(), w.replica()
+		id := r.call().handle()
+		r.stop()
+		rec := other.becomes(id, taskroute.Failed, rescued)
+		check(t, "reason", reasonOf(t, rec), "outcome_unknown")
+		check(t, "calls", w.up.count(), 1)
+		check(t, "rescued", other.counted("records_rescued_total"), 1)
+	})
+}
+
+func TestCancelledTaskOfADeadReplica(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cut := newFaulty(w.store.Backend)
+		r, other := w.replicaOn(cut), w.replica()
+		id := r.call().handle()
+		r.get(id)
+		cut.set(down)
+		other.cancelTask(id)
+		other.becomes(id, taskroute.Cancelled, rescued)
+	})
+}
+
+func TestLiveHolderIsNeverRobbed(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		r, other := w.replica(), w.replica()
+		id := r.call(timeout(0)).handle()
+		asking := r.call(timeout(0), mrtr)
+		w.nth(2).asks(`{}`)
+		asking.input()
+		time.Sleep(50 * time.Minute)
+		check(t, "status", other.get(id).State.Status, taskroute.Working)
+		check(t, "rescued", other.counted("records_rescued_total")+r.counted("records_rescued_total"), 0)
+		check(t, "lapses", r.counted("lease_lapses_total"), 0)
+	})
+}
+
+func TestLapsedLeaseIsReclaimed(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		r := w.replica()
+		id := r.call().handle()
+		w.store.set(down)
+		time.Sleep(5 * leaseTime)
+		w.store.set(works)
+		time.Sleep(leaseTime)
+		check(t, "lapses", r.counted("lease_lapses_total"), 1)
+		rec := r.get(id)
+		check(t, "status", rec.State.Status, taskroute.Working)
+		check(t, "held by the new incarnation", rec.State.Holder, r.holder())
+		check(t, "attempts", rec.State.Attempts, 1)
+		other := w.replica()
+		time.Sleep(5 * leaseTime)
+		check(t, "status", other.get(id).State.Status, taskroute.Working)
+		w.nth(1).returns(hello)
+		check(t, "status", other.get(id).State.Status, taskroute.Completed)
+		check(t, "calls", w.up.count(), 1)
+	})
+}
+
+// The lease has lapsed and its holder does not know yet: its own rescue must
+// not take what still runs here for an orphan.
+func TestRunnerDoesNotRescueItsOwnRuns(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		r := w.replica()
+		id := r.call().handle()
+		r.get(id)
+		if err := w.store.Backend.Retire(t.Context(), r.holder()); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.rescueOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		check(t, "status", r.get(id).State.Status, taskroute.Working)
+		time.Sleep(2 * leaseTime)
+		check(t, "lapses", r.counted("lease_lapses_total"), 1)
+		check(t, "status", r.get(id).State.Status, taskroute.Working)
+	})
+}
+
+// A replica that was cut off from the store comes back with a result after its
+// record was given up.
+func TestZombieIsFenced(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cut := newFaulty(w.store.Backend)
+		r, other := w.replicaOn(cut), w.replica()
+		id, late := r.call().handle(), r.call().handle()
+		cut.set(down)
+		rec := other.becomes(id, taskroute.Failed, 2*rescued)
+		check(t, "reason", reasonOf(t, rec), "outcome_unknown")
+		w.nth(1).returns(hello)
+		cut.set(works)
+		time.Sleep(leaseTime)
+		check(t, "revision", other.get(id).Revision, rec.Revision)
+		check(t, "results dropped", r.counted("outcomes_dropped_total"), 1)
+		check(t, "cause of the other call's end", w.nth(2).cause(), errLost)
+		check(t, "status", other.get(late).State.Status, taskroute.Failed)
+		check(t, "runs here", isEmpty(&r.own), true)
+	})
+}
+
+func TestOneOfManyTakesTheOrphan(t *testing.T) {
+	const rounds, replicas = 30, 4
+	inBubble(t, func(t *testing.T, w *world) {
+		r := w.replica()
+		var others []*replica
+		for range replicas {
+			others = append(others, w.replica())
+		}
+		for i := range rounds {
+			id := r.call().handle()
+			w.nth(2*i + 1).returns(asking(`"name":` + elicit("name?")))
+			_, err := r.store.UpdateAny(t.Context(), id, func(rec *taskroute.Record) error {
+				_, err := rec.Answer(object(t, `{"q1":{}}`), time.Now())
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(leaseTime)
+			for _, o := range others {
+				go func() { _ = o.rescueOnce(context.Background()) }()
+			}
+			check(t, "calls", w.up.count(), 2*i+2)
+			w.nth(2*i + 2).returns(hello)
+			check(t, "status", r.get(id).State.Status, taskroute.Completed)
+		}
+	})
+}
+
+// Two in one process, whose claims fail at first: one of them must not take the
+// other's for its own.
+func TestOneProcessClaimsOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		r := w.replica()
+		id := r.call().handle()
+		w.nth(1).returns(asking(`"name":` + elicit("name?")))
+		w.store.set(down, "replace")
+		_ = r.Update(t.Context(), ann, id, object(t, `{"q1":{}}`))
+		other := w.replicaOn(newFaulty(w.store.Backend)) // only to write the answer
+		if _, err := other.store.UpdateAny(t.Context(), id, func(rec *taskroute.Record) error {
+			_, err := rec.Answer(object(t, `{"q1":{}}`), time.Now())
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			go func() { _ = r.proceed(context.Background(), id) }()
+		}
+		time.Sleep(20 * time.Millisecond)
+		w.store.set(works)
+		time.Sleep(time.Second)
+		check(t, "calls", w.up.count(), 2)
+	})
+}
+
+// However many give the last answer, at however many replicas, the upstream is
+// called once with what the record took first.
+func TestLastAnswerFromManySides(t *testing.T) {
+	const sides = 64
+	inBubble(t, func(t *testing.T, w *world) {
+		replicas := []*replica{w.replica(), w.replica(), w.replica()}
+		id := replicas[0].call().handle()
+		w.nth(1).returns(asking(`"name":` + elicit("name?")))
+		var wg sync.WaitGroup
+		for i := range sides {
+			wg.Go(func() { replicas[i%3].answer(id, fmt.Sprintf(`{"q1":{"side":%d},"q%d":{}}`, i, i+2)) })
+		}
+		wg.Wait()
+		time.Sleep(3 * leaseTime)
+		check(t, "calls", w.up.count(), 2)
+		w.nth(2).returns(hello)
+		check(t, "status", replicas[1].get(id).State.Status, taskroute.Completed)
+	})
+}
+
+func TestManyOrphansAndADamagedOne(t *testing.T) {
+	const many = 2*rescuePage + 50
+	inBubble(t, func(t *testing.T, w *world) {
+		for i := range many {
+			doc := taskroute.Doc{ID: taskroute.NewID(), Open: true, Runnable: true, Holder: "the dead", Owner: ann.String(),
+				Parts: [taskroute.NumParts][]byte{[]byte(`{"owner":{"tenant":"acme","subject":"ann"},"kind":"task","status":"working","holder":"the dead","epoch":1}`)}}
+			if i%50 == 7 {
+				doc.ID = "AAAA" + doc.ID[4:] // comes first
+				doc.Parts[taskroute.PartState] = []byte(`{"status":`)
+			}
+			if err := w.store.Create(t.Context(), doc, doc.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := w.replica()
+		synctest.Wait()
+		check(t, "open records", w.open(ann), many/50)
+		check(t, "rescued", r.counted("records_rescued_total"), many-many/50)
+		if err := r.rescueOnce(t.Context()); err == nil || !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("got %v, want that a record is damaged", err)
+		}
+	})
+}
+
+func TestIdempotentCallIsSentAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		var cuts []*faulty
+		var replicas []*replica
+		for range 3 {
+			cuts = append(cuts, newFaulty(w.store.Backend))
+			replicas = append(replicas, w.replicaOn(cuts[len(cuts)-1]))
+		}
+		id := replicas[0].call(reruns(2)).handle()
+		w.nth(1).asks(`{"message":"name?"}`)
+		check(t, "status", replicas[2].get(id).State.Status, taskroute.InputRequired)
+		cuts[0].set(down)
+		rec := replicas[2].becomes(id, taskroute.Working, 2*rescued)
+		check(t, "attempts", rec.State.Attempts, 2)
+		check(t, "calls", w.up.count(), 2)
+		check(t, "params", string(w.nth(2).Params), string(w.nth(1).Params))
+		q := w.nth(2).asks(`{"message":"name?"}`) // under a key of its own again
+		replicas[2].answer(id, `{"q1":{"old":1},"q2":{"new":1}}`)
+		time.Sleep(recheck)
+		check(t, "answer", q.answer(), `{"new":1}`)
+		for i, r := range replicas[1:] {
+			if !isEmpty(&r.own) {
+				cuts[i+1].set(down)
+			}
+		}
+		last := w.replica()
+		check(t, "reason", reasonOf(t, last.becomes(id, taskroute.Failed, 2*rescued)), "outcome_unknown")
+		check(t, "calls", w.up.count(), 2)
+	})
+}
+
+func TestCancelledCallIsNotSentAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cut := newFaulty(w.store.Backend)
+		r, other := w.replicaOn(cut), w.replica()
+		id := r.call(reruns(5)).handle()
+		r.get(id)
+		cut.set(down)
+		other.cancelTask(id)
+		other.becomes(id, taskroute.Cancelled, 2*rescued)
+		check(t, "calls", w.up.count(), 1)
+	})
+}
+
+func TestRerunWithoutAReply(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cut, second := newFaulty(w.store.Backend), newFaulty(w.store.Backend)
+		r, other := w.replicaOn(cut), w.replicaOn(second)
+		id := r.call(reruns(5)).handle()
+		r.get(id)
+		cut.set(down)
+		second.set(mute, "replace")
+		time.Sleep(2 * rescued)
+		second.set(works)
+		time.Sleep(time.Second)
+		check(t, "calls", w.up.count(), 2)
+		w.nth(2).returns(hello)
+		check(t, "status", other.get(id).State.Status, taskroute.Completed)
+	})
+}
+
+func TestRecordThatCannotBeSentAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		r := w.replica()
+		rec := taskroute.NewRecord(taskroute.NewID(), ann, taskroute.Task, "", time.Now())
+		rec.Request.Params, rec.Request.Decision = wire.Raw(`[]`), wire.Raw(`{}`)
+		if err := r.store.Create(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		r.becomes(rec.ID, taskroute.Failed, 2*leaseTime)
+		check(t, "calls", w.up.count(), 0)
+	})
+}

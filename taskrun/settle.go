@@ -1,0 +1,86 @@
+package taskrun
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"taskgate/taskroute"
+	"taskgate/upstream"
+	"taskgate/wire"
+)
+
+// settle writes how the call ended.
+func (x *run) settle(end ended) {
+	now := x.r.opts.Now
+	switch {
+	case errors.Is(end.err, errExpired), errors.Is(end.err, errLost):
+		return
+	case errors.Is(end.err, errCancelled):
+		x.end(func(rec *taskroute.Record) error {
+			return rec.Cancel("Cancelled at the owner's request; the upstream was told to stop.", now())
+		})
+	case end.err != nil:
+		failure := WireError(end.err)
+		x.end(func(rec *taskroute.Record) error { return rec.Fail(failure.Raw(), failure.Message, now()) })
+	case end.reply.Error != nil:
+		message := wire.ParseError(end.reply.Error).Message
+		x.end(func(rec *taskroute.Record) error { return rec.Fail(wire.ModernError(end.reply.Error), message, now()) })
+	case end.kind == wire.ResultInputRequired:
+		x.park(end.reply.Result)
+	default:
+		result, err := wire.ModernResult("tools/call", end.reply.Result, nil)
+		if err != nil {
+			x.settle(ended{err: &upstream.Error{Kind: upstream.Broken, MayHaveRun: true, Err: err}})
+			return
+		}
+		x.end(func(rec *taskroute.Record) error { return rec.Complete(result, now()) })
+	}
+}
+
+func (x *run) end(transition func(*taskroute.Record) error) {
+	rec, err := x.update(transition)
+	if err != nil {
+		x.r.metrics.dropped.Inc()
+		x.r.log.Warn("the end of a call was not recorded", zap.String("upstream", x.call.Upstream), zap.Error(err))
+		return
+	}
+	x.r.metrics.ended.WithLabelValues(x.call.Upstream, string(rec.State.Status)).Inc()
+}
+
+// update writes a change to the record this run holds, for as long as it takes:
+// the store may be away for a while, and the result is not to be lost for it.
+func (x *run) update(change func(*taskroute.Record) error) (rec *taskroute.Record, err error) {
+	err = x.r.persist(context.Background(), x.expires, func(ctx context.Context) (err error) {
+		rec, err = x.try(ctx, change)
+		return err
+	})
+	return rec, err
+}
+
+// persist repeats a write until it is done, can never be, or is too late.
+func (r *Runner) persist(ctx context.Context, until time.Time, write func(context.Context) error) error {
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		brief, cancel := r.briefly(ctx)
+		err := write(brief)
+		cancel()
+		if err == nil || final(err) || (!until.IsZero() && !r.opts.Now().Before(until)) {
+			return err
+		}
+		r.metrics.retries.Inc()
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return err
+		case <-r.quit:
+			return err
+		}
+	}
+}
+
+func final(err error) bool {
+	return errors.Is(err, taskroute.ErrTerminal) || errors.Is(err, taskroute.ErrFenced) ||
+		errors.Is(err, taskroute.ErrNotFound) || errors.Is(err, taskroute.ErrExpired)
+}
