@@ -58,7 +58,11 @@ func newChain(cfg config.Config, l *loops, log *zap.Logger) (*auth.Chain, error)
 		log.Warn("no identity is configured: every caller is the same principal and sees the same tasks",
 			zap.String("tenant", auth.Anonymous.Tenant), zap.String("subject", auth.Anonymous.Subject))
 	}
-	return auth.NewChain(cfg.ImpliedScopes, list...), nil
+	implied := map[string][]string{}
+	for _, s := range cfg.ImpliedScopes {
+		implied[s.Scope] = append(implied[s.Scope], s.Includes...)
+	}
+	return auth.NewChain(implied, list...), nil
 }
 
 func newAuthenticator(id config.Identity, l *loops, log *zap.Logger) (auth.Authenticator, error) {
