@@ -37,7 +37,7 @@ func (r *Runner) Update(ctx context.Context, owner taskroute.Owner, id string, r
 		return nil
 	}
 	if err == nil {
-		r.resumeIfParked(rec)
+		r.resumeIfParked(ctx, rec)
 	}
 	return err
 }
@@ -58,15 +58,16 @@ func (r *Runner) cancel(ctx context.Context, by taskroute.By, id string) error {
 }
 
 // resumeIfParked goes on with a record that nobody holds and that has all its
-// answers. Should it fail, or this process die, the next rescue does it.
-func (r *Runner) resumeIfParked(rec *taskroute.Record) {
+// answers, with the credentials of the client that gave the last one. Should it
+// fail, or this process die, a later rescue does it.
+func (r *Runner) resumeIfParked(ctx context.Context, rec *taskroute.Record) {
 	if rec.State.Status != taskroute.Working || rec.State.Holder != "" {
 		return
 	}
 	r.background.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), r.opts.StoreTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.opts.StoreTimeout)
 		defer cancel()
-		if err := r.proceed(ctx, rec.ID); err != nil && !errors.Is(err, taskroute.ErrFenced) {
+		if err := r.proceed(ctx, rec.ID, 0); err != nil && !errors.Is(err, taskroute.ErrFenced) {
 			r.log.Warn("an answered task was not taken up; a rescue will", zap.Error(err))
 		}
 	})

@@ -82,7 +82,7 @@ func redisURL(cfg config.Config) (string, error) {
 }
 
 // newCaller makes the connector to one upstream.
-func newCaller(u config.Upstream, cfg config.Config, version string, l *loops, log *zap.Logger, reg prometheus.Registerer) (upstream.Caller, error) {
+func newCaller(u config.Upstream, cfg config.Config, version string, keep *upkeep, log *zap.Logger, reg prometheus.Registerer) (upstream.Caller, error) {
 	if len(u.Command) > 0 {
 		return nil, errors.New("commands are not supported yet; give a URL")
 	}
@@ -90,7 +90,7 @@ func newCaller(u config.Upstream, cfg config.Config, version string, l *loops, l
 	for name, secret := range u.Headers {
 		header.Set(name, secret.Value())
 	}
-	identify, err := newUpstreamAuth(u.Auth, l, log.With(zap.String("upstream", u.Name)))
+	identify, err := newUpstreamAuth(u.Auth, keep, log.With(zap.String("upstream", u.Name)))
 	if err != nil {
 		return nil, err
 	}
