@@ -20,9 +20,9 @@ type Config struct {
 	// Identity lists the ways to know a caller, in the order in which they are
 	// tried; empty: every caller is the same principal.
 	Identity []Identity `yaml:"identity" env:"-"`
-	// ImpliedScopes lists by scope the narrower ones that it includes.
-	ImpliedScopes map[string][]string `yaml:"impliedScopes" env:"-"`
-	Audit         Audit               `yaml:"audit" envPrefix:"AUDIT_"`
+	// ImpliedScopes lists scopes that include narrower ones.
+	ImpliedScopes []ImpliedScopes `yaml:"impliedScopes" env:"-"`
+	Audit         Audit           `yaml:"audit" envPrefix:"AUDIT_"`
 	// InsecureNoIdentity lets a gateway without identity listen on more than
 	// loopback: every caller is then the same principal.
 	InsecureNoIdentity bool `yaml:"insecureNoIdentity" env:"INSECURE_NO_IDENTITY"`

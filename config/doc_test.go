@@ -39,7 +39,7 @@ func leavesOf(v any, path string) map[string]any {
 // TestExample: config.example.yaml shows every field, and the values that it does
 // not mark as examples are the defaults.
 func TestExample(t *testing.T) {
-	c, err := Load(example, []string{"REDIS_PASSWORD=x", "REPORTS_AUTHORIZATION=Bearer y"}, nil)
+	c, err := Load(example, []string{"REDIS_PASSWORD=x", "REPORTS_API_KEY=y", "REPORTS_CLIENT_SECRET=z"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestExample(t *testing.T) {
 	var u Upstream
 	u.SetDefaults()
 	first := "upstreams[0]."
-	compare(leavesOf(c.Upstreams[0], first), leavesOf(u, first), first+"name", first+"url", first+"command")
+	compare(leavesOf(c.Upstreams[0], first), leavesOf(u, first), first+"name", first+"url", first+"command", first+"auth.token")
 	if len(c.Upstreams[1].Command) == 0 {
 		t.Error("no command is shown")
 	}
@@ -136,7 +136,7 @@ func TestVariables(t *testing.T) {
 
 // TestEveryVariableReachesItsField sets each to something that is not the default.
 func TestEveryVariableReachesItsField(t *testing.T) {
-	values := map[string]string{"redis.password": "env:X", "log.level": "warn", "log.format": "console"}
+	values := map[string]string{"redis.password": "env:X", "log.level": "warn", "log.format": "console", "tls.clientAuth": "optional"}
 	for path, def := range leavesOf(Default(), "") {
 		value, ok := values[path]
 		if !ok {

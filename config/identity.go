@@ -36,6 +36,12 @@ func (i Identity) kinds() []string {
 	return out
 }
 
+// ImpliedScopes says which narrower scopes one includes.
+type ImpliedScopes struct {
+	Scope    string   `yaml:"scope"`
+	Includes []string `yaml:"includes"`
+}
+
 // JWT are access tokens of one issuer.
 type JWT struct {
 	Issuer string `yaml:"issuer"`

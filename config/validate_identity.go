@@ -1,7 +1,6 @@
 package config
 
 import (
-	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -39,8 +38,8 @@ func (v *validator) identity(c Config) {
 	v.once(c.Identity)
 	v.issuers(c.Identity)
 	v.publicURL(c)
-	for _, s := range slices.Sorted(maps.Keys(c.ImpliedScopes)) {
-		v.scopes("impliedScopes."+s, append([]string{s}, c.ImpliedScopes[s]...))
+	for i, s := range c.ImpliedScopes {
+		v.scopes(item("impliedScopes", i), append([]string{s.Scope}, s.Includes...))
 	}
 }
 

@@ -43,7 +43,7 @@ func builtIn() layer {
 		Concurrency:  &Concurrency{Per: PerRule},
 		Dedupe:       &Dedupe{By: []DedupeKey{ByPrincipal, ByTool, ByArguments}},
 		Undeclared:   ptr(Hold),
-		Scopes:       ptr([]string(nil)),
+		Scopes:       &[]string{},
 	}}
 }
 

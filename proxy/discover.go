@@ -77,7 +77,7 @@ func (c *infoCache) refresh(ctx context.Context) {
 	defer c.mu.Unlock()
 	c.fetching = false
 	if err != nil {
-		c.log.Warn("upstream does not say what it is; the last answer is kept", zap.String("upstream", c.endpoint.Name), zap.Error(err))
+		c.log.Warn("upstream does not say what it is; the last answer is kept", zap.String("upstream", c.endpoint.Name), upstream.LogError(err))
 		return
 	}
 	if c.fetched.IsZero() {

@@ -116,6 +116,9 @@ type Endpoint struct {
 	Forward []ForwardHeader
 	// ShortToken is for upstreams that get the client's token.
 	ShortToken ShortToken
+	// PerClient: the upstream answers on behalf of clients only, so nothing is
+	// asked of it before there is one.
+	PerClient bool
 }
 
 // CloseStreams ends long-lived streams, each with its proper response.
@@ -124,7 +127,9 @@ func (h *Handler) CloseStreams() { close(h.closing) }
 // Warm asks every upstream what it is, so that the first discover is quick.
 func (h *Handler) Warm(ctx context.Context) {
 	for _, r := range h.routes {
-		go r.info.refresh(ctx)
+		if !r.PerClient {
+			go r.info.refresh(ctx)
+		}
 	}
 }
 
@@ -182,7 +187,7 @@ func (h *Handler) note(x *exchange, err error) {
 	if x == nil || !isOurFault(err) {
 		return
 	}
-	h.opts.Log.Warn("request failed", zap.String("upstream", x.route.Name), zap.String("method", x.msg.Method), zap.Error(err))
+	h.opts.Log.Warn("request failed", zap.String("upstream", x.route.Name), zap.String("method", x.msg.Method), upstream.LogError(err))
 }
 
 // Paths lists the endpoints.

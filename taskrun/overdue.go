@@ -110,7 +110,7 @@ func (r *Runner) expireParked(ctx context.Context, id string) error {
 		return err
 	})
 	if err == nil {
-		r.resumeIfParked(rec)
+		r.resumeIfParked(ctx, rec)
 	}
 	return err
 }

@@ -118,8 +118,10 @@ func callOf(rec *taskroute.Record) (Call, error) {
 
 // proceed goes on with a record whose answers are all in: it claims the record
 // and sends the call with them. Of several that try, here and at other
-// replicas, one succeeds.
-func (r *Runner) proceed(ctx context.Context, id string) error {
+// replicas, one succeeds. A record that has changed since quiet is left to the
+// replica that changed it: that one has the client's credentials, and no other
+// has.
+func (r *Runner) proceed(ctx context.Context, id string, quiet time.Duration) error {
 	r.busy.enter()
 	defer r.busy.leave()
 	if closed(r.draining) {
@@ -128,6 +130,9 @@ func (r *Runner) proceed(ctx context.Context, id string) error {
 	rec, err := r.load(ctx, id)
 	if err != nil {
 		return err
+	}
+	if r.opts.Now().Sub(rec.State.UpdatedAt) < quiet {
+		return nil
 	}
 	call, err := callOf(rec)
 	if err != nil {

@@ -46,7 +46,7 @@ func (r *Runner) rescue(ctx context.Context, o taskroute.Orphan) error {
 		return nil // held by an earlier incarnation of this very process; its run takes it over
 	}
 	if o.Holder == "" {
-		return r.proceed(ctx, o.ID)
+		return r.proceed(ctx, o.ID, r.opts.Lease/2)
 	}
 	rec, err := r.load(ctx, o.ID)
 	if err != nil {

@@ -169,7 +169,7 @@ func TestOneProcessClaimsOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			go func() { _ = r.proceed(context.Background(), id) }()
+			go func() { _ = r.proceed(context.Background(), id, 0) }()
 		}
 		time.Sleep(20 * time.Millisecond)
 		w.store.set(works)

@@ -44,7 +44,7 @@ func (r *Runner) Update(ctx context.Context, owner taskroute.Owner, id string, r
 		return nil
 	}
 	if err == nil {
-		r.resumeIfParked(rec)
+		r.resumeIfParked(ctx, rec)
 	}
 	return err
 }
@@ -71,13 +71,15 @@ func (r *Runner) cancel(ctx context.Context, by taskroute.By, id string) error {
 }
 
 // resumeIfParked goes on with a record that nobody holds and that has all its
-// answers. Should it fail, or this process die, the next rescue does it.
-func (r *Runner) resumeIfParked(rec *taskroute.Record) {
+// answers, with the credentials of the client that gave the last one. Should it
+// fail, or this process die, a later rescue does it.
+func (r *Runner) resumeIfParked(ctx context.Context, rec *taskroute.Record) {
 	if rec.State.Status != taskroute.Working || rec.State.Holder != "" {
 		return
 	}
+	ctx = context.WithoutCancel(ctx) // with the client's credentials, for the upstream
 	r.busy.Go(func() {
-		if err := r.proceed(context.Background(), rec.ID); err != nil && !final(err) {
+		if err := r.proceed(ctx, rec.ID, 0); err != nil && !final(err) {
 			r.log.Warn("an answered task was not taken up; a rescue will", zap.Error(err))
 		}
 	})

@@ -130,7 +130,7 @@ func (c *conversation) reply(ctx context.Context, method string, answer wire.Mes
 		}
 	}
 	c.legacy.opts.Log.Warn("upstream did not take an answer", zap.String("upstream", c.legacy.opts.Name),
-		zap.String("method", method), cause(err))
+		zap.String("method", method), LogError(err))
 	c.fail(broken(0, "the answer to %s could not be delivered: %w", method, err))
 }
 
@@ -183,6 +183,6 @@ func (c *conversation) sendCancelled(ctx context.Context) {
 	params := wire.Object{}.With("requestId", number(c.request.ID)).With("reason", wire.Quote("nobody waits for the response any more"))
 	m := wire.Message{Method: "notifications/cancelled", Params: params.Bytes()}
 	if err := c.legacy.endpoint.post(ctx, m, c.header); err != nil {
-		c.legacy.opts.Log.Debug("upstream was not told of a cancellation", zap.String("upstream", c.legacy.opts.Name), cause(err))
+		c.legacy.opts.Log.Debug("upstream was not told of a cancellation", zap.String("upstream", c.legacy.opts.Name), LogError(err))
 	}
 }

@@ -119,12 +119,12 @@ func wrongEndpointStatus(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusMethodNotAllowed
 }
 
-// cause is an error for the log. What an upstream wrote stays out of it: it may
-// repeat what was sent.
-func cause(err error) zap.Field {
+// LogError is an error for the log. What an upstream wrote stays out of it: it
+// may repeat what was sent, or be what only the client may see.
+func LogError(err error) zap.Field {
 	var r *refusal
 	if errors.As(err, &r) {
-		return zap.Int("status", r.status)
+		return zap.String("error", fmt.Sprintf("upstream refused: HTTP %d", r.status))
 	}
 	return zap.Error(err)
 }

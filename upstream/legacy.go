@@ -128,7 +128,7 @@ func (l *legacy) end(ctx context.Context, s *session) {
 	ctx, cancel := context.WithTimeout(WithCredentials(ctx, s.client), l.opts.CancelTimeout)
 	defer cancel()
 	if err := l.endpoint.tell(ctx, http.MethodDelete, nil, s.headers(s.header)); err != nil {
-		l.opts.Log.Debug("upstream did not end the session", zap.String("upstream", l.opts.Name), cause(err))
+		l.opts.Log.Debug("upstream did not end the session", zap.String("upstream", l.opts.Name), LogError(err))
 	}
 }
 

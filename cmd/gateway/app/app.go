@@ -40,7 +40,7 @@ type App struct {
 	callers   *auth.Chain
 	tls       *auth.ListenerFiles // nil: the listener speaks plain HTTP
 	audit     *audit.Log          // nil: none
-	loops     loops               // what Run runs beside everything else
+	upkeep    upkeep
 
 	listener      net.Listener
 	adminListener net.Listener // nil: none
@@ -75,10 +75,10 @@ func New(ctx context.Context, cfg config.Config, version string, log *zap.Logger
 
 // identify makes what tells callers apart.
 func (a *App) identify() (err error) {
-	if a.callers, err = newChain(a.cfg, &a.loops, a.log); err != nil {
+	if a.callers, err = newChain(a.cfg, &a.upkeep, a.log); err != nil {
 		return err
 	}
-	if a.tls, err = newTLS(a.cfg.TLS, &a.loops, a.log); err != nil {
+	if a.tls, err = newTLS(a.cfg.TLS, &a.upkeep, a.log); err != nil {
 		return err
 	}
 	a.audit, err = openAudit(a.cfg.Audit, a.log)
@@ -100,7 +100,7 @@ func (a *App) listen() (err error) {
 
 func (a *App) dialUpstreams(version string) error {
 	for _, u := range a.cfg.Upstreams {
-		caller, err := newCaller(u, a.cfg, version, &a.loops, a.log, a.metrics)
+		caller, err := newCaller(u, a.cfg, version, &a.upkeep, a.log, a.metrics)
 		if err != nil {
 			return fmt.Errorf("upstream %q: %w", u.Name, err)
 		}
@@ -121,7 +121,7 @@ func (a *App) assemble() error {
 		limits[u.Name] = reqcoord.Limits{Concurrency: u.Limits.Concurrency, Queue: u.Limits.Queue, QueueTimeout: u.Limits.QueueTimeout}
 		endpoints = append(endpoints, proxy.Endpoint{
 			Name: u.Name, Path: u.Path, Caller: a.upstreams[u.Name], Resource: resource(cfg, u, a.publicURL()),
-			Forward: forwardHeaders(u.ForwardHeaders), ShortToken: shortToken(u.Auth),
+			Forward: forwardHeaders(u.ForwardHeaders), ShortToken: shortToken(u.Auth), PerClient: perClient(u.Auth),
 		})
 	}
 	policyMetrics(a.metrics, a.policy)

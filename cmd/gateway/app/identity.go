@@ -28,27 +28,34 @@ const (
 	issuerTimeout  = 10 * time.Second
 )
 
-// loops are what has to run beside the requests.
-type loops []func(context.Context) error
+// upkeep is what has to be done beside the requests.
+type upkeep struct {
+	loops   []func(context.Context) error // each until its context ends
+	reloads []func()                      // when whoever operates the gateway says so
+}
 
 // follow keeps a file up to date, and tells whoever operates the gateway.
-func follow[T any](l *loops, f *livefile.File[T], what string, log *zap.Logger) {
-	*l = append(*l, func(ctx context.Context) error {
-		return f.Run(ctx, fileInterval, func(err error) {
-			if err != nil {
-				log.Error("a changed file is not used; what was read before holds on", zap.String("what", what), zap.Error(err))
-				return
-			}
-			log.Info("a changed file was read again", zap.String("what", what))
-		})
+func follow[T any](u *upkeep, f *livefile.File[T], what string, log *zap.Logger) {
+	report := func(err error) {
+		if err != nil {
+			log.Error("a changed file is not used; what was read before holds on", zap.String("what", what), zap.Error(err))
+			return
+		}
+		log.Info("a changed file was read again", zap.String("what", what))
+	}
+	u.loops = append(u.loops, func(ctx context.Context) error { return f.Run(ctx, fileInterval, report) })
+	u.reloads = append(u.reloads, func() {
+		if changed, err := f.Reload(); changed || err != nil {
+			report(err)
+		}
 	})
 }
 
 // newChain makes the authenticators that the configuration lists.
-func newChain(cfg config.Config, l *loops, log *zap.Logger) (*auth.Chain, error) {
+func newChain(cfg config.Config, u *upkeep, log *zap.Logger) (*auth.Chain, error) {
 	var list []auth.Authenticator
 	for i, id := range cfg.Identity {
-		a, err := newAuthenticator(id, l, log)
+		a, err := newAuthenticator(id, u, log)
 		if err != nil {
 			return nil, fmt.Errorf("identity[%d]: %w", i, err)
 		}
@@ -58,15 +65,19 @@ func newChain(cfg config.Config, l *loops, log *zap.Logger) (*auth.Chain, error)
 		log.Warn("no identity is configured: every caller is the same principal and sees the same tasks",
 			zap.String("tenant", auth.Anonymous.Tenant), zap.String("subject", auth.Anonymous.Subject))
 	}
-	return auth.NewChain(cfg.ImpliedScopes, list...), nil
+	implied := map[string][]string{}
+	for _, s := range cfg.ImpliedScopes {
+		implied[s.Scope] = append(implied[s.Scope], s.Includes...)
+	}
+	return auth.NewChain(implied, list...), nil
 }
 
-func newAuthenticator(id config.Identity, l *loops, log *zap.Logger) (auth.Authenticator, error) {
+func newAuthenticator(id config.Identity, u *upkeep, log *zap.Logger) (auth.Authenticator, error) {
 	switch {
 	case id.JWT != nil:
-		return newJWT(id.JWT, l, log), nil
+		return newJWT(id.JWT, u, log), nil
 	case id.APIKeys != nil:
-		return newAPIKeys(id.APIKeys, l, log)
+		return newAPIKeys(id.APIKeys, u, log)
 	case id.TrustedHeaders != nil:
 		t := id.TrustedHeaders
 		peers, err := auth.ParsePeers(t.Peers)
@@ -85,7 +96,7 @@ func newAuthenticator(id config.Identity, l *loops, log *zap.Logger) (auth.Authe
 	return auth.NewMTLS(rules), err
 }
 
-func newJWT(j *config.JWT, l *loops, log *zap.Logger) auth.Authenticator {
+func newJWT(j *config.JWT, u *upkeep, log *zap.Logger) auth.Authenticator {
 	client := outsideClient()
 	o := auth.KeysOptions{
 		Source: auth.KeysFromIssuer(client, j.Issuer), Interval: keysInterval, RetryMin: keysRetry,
@@ -98,7 +109,7 @@ func newJWT(j *config.JWT, l *loops, log *zap.Logger) auth.Authenticator {
 		o.Source, o.Interval = auth.KeysFromFile(j.JWKSFile), keysFileEvery
 	}
 	keys := auth.NewKeys(o)
-	*l = append(*l, keys.Run)
+	u.loops = append(u.loops, keys.Run)
 	tenant := j.Tenant
 	if j.TenantClaim != "" {
 		tenant = ""
@@ -119,7 +130,7 @@ func outsideClient() *http.Client {
 	}
 }
 
-func newAPIKeys(a *config.APIKeys, l *loops, log *zap.Logger) (auth.Authenticator, error) {
+func newAPIKeys(a *config.APIKeys, u *upkeep, log *zap.Logger) (auth.Authenticator, error) {
 	fixed := apiKeys(a.Keys)
 	if a.File == "" {
 		return auth.NewAPIKeys(a.Header, func() []auth.APIKey { return fixed }), nil
@@ -131,7 +142,7 @@ func newAPIKeys(a *config.APIKeys, l *loops, log *zap.Logger) (auth.Authenticato
 	if err != nil {
 		return nil, fmt.Errorf("apiKeys.file: %w", err)
 	}
-	follow(l, f, "API keys", log)
+	follow(u, f, "API keys", log)
 	return auth.NewAPIKeys(a.Header, f.Get), nil
 }
 
@@ -156,7 +167,7 @@ func nameRules(list []config.NameRule) ([]auth.NameRule, error) {
 }
 
 // newTLS reads the listener's certificates; nil: it does not speak TLS.
-func newTLS(cfg config.TLS, l *loops, log *zap.Logger) (*auth.ListenerFiles, error) {
+func newTLS(cfg config.TLS, u *upkeep, log *zap.Logger) (*auth.ListenerFiles, error) {
 	if !cfg.Enabled() {
 		return nil, nil
 	}
@@ -167,7 +178,7 @@ func newTLS(cfg config.TLS, l *loops, log *zap.Logger) (*auth.ListenerFiles, err
 	if err != nil {
 		return nil, fmt.Errorf("tls: %w", err)
 	}
-	follow(l, files, "TLS certificates", log)
+	follow(u, files, "TLS certificates", log)
 	return files, nil
 }
 
@@ -225,10 +236,13 @@ func (a *App) publicURL() string {
 	return scheme(a.cfg) + "://" + a.listener.Addr().String()
 }
 
-// Reload reads the policy files again and opens the audit log anew, so that it
-// can be rotated.
+// Reload looks at once at every file that may have changed: policy, keys,
+// certificates; and opens the audit log anew, so that it can be rotated.
 func (a *App) Reload() {
 	a.ReloadPolicy()
+	for _, reload := range a.upkeep.reloads {
+		reload()
+	}
 	if err := a.audit.Reopen(); err != nil {
 		a.log.Error("the audit log goes on where it was", zap.Error(err))
 	}

@@ -21,10 +21,10 @@ const (
 
 // newUpstreamAuth makes what identifies requests to an upstream; nil: nothing
 // does but its headers.
-func newUpstreamAuth(a config.UpstreamAuth, l *loops, log *zap.Logger) (upstream.Auth, error) {
+func newUpstreamAuth(a config.UpstreamAuth, u *upkeep, log *zap.Logger) (upstream.Auth, error) {
 	switch a.Mode {
 	case config.AuthStatic:
-		return newStatic(a.Token, l, log)
+		return newStatic(a.Token, u, log)
 	case config.AuthForward:
 		log.Warn("the access tokens of clients are passed on; that is right only when they are meant for this upstream too")
 		return upstream.Forward{Now: time.Now}, nil
@@ -43,7 +43,7 @@ func newUpstreamAuth(a config.UpstreamAuth, l *loops, log *zap.Logger) (upstream
 }
 
 // newStatic follows a token that is in a file.
-func newStatic(token config.Secret, l *loops, log *zap.Logger) (upstream.Auth, error) {
+func newStatic(token config.Secret, u *upkeep, log *zap.Logger) (upstream.Auth, error) {
 	path, ok := token.File()
 	if !ok {
 		return upstream.Static{Token: token.Value, Reload: func() (bool, error) { return false, nil }}, nil
@@ -58,7 +58,7 @@ func newStatic(token config.Secret, l *loops, log *zap.Logger) (upstream.Auth, e
 	if err != nil {
 		return nil, fmt.Errorf("auth.token: %w", err)
 	}
-	follow(l, f, "upstream token", log)
+	follow(u, f, "upstream token", log)
 	return upstream.Static{Token: f.Get, Reload: f.Reload}, nil
 }
 
@@ -70,4 +70,9 @@ func needsClient(list []config.ForwardHeader) bool {
 		}
 	}
 	return false
+}
+
+// perClient tells whether the upstream wants a token that only a client has.
+func perClient(a config.UpstreamAuth) bool {
+	return a.Mode == config.AuthForward || a.Mode == config.AuthExchange
 }

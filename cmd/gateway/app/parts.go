@@ -57,7 +57,7 @@ func openRedis(ctx context.Context, cfg config.Config, log *zap.Logger) (taskrou
 }
 
 // newCaller makes the connector to one upstream.
-func newCaller(u config.Upstream, cfg config.Config, version string, l *loops, log *zap.Logger, reg prometheus.Registerer) (upstream.Caller, error) {
+func newCaller(u config.Upstream, cfg config.Config, version string, keep *upkeep, log *zap.Logger, reg prometheus.Registerer) (upstream.Caller, error) {
 	if len(u.Command) > 0 {
 		return nil, errors.New("commands are not supported yet; give a URL")
 	}
@@ -65,7 +65,7 @@ func newCaller(u config.Upstream, cfg config.Config, version string, l *loops, l
 	for name, secret := range u.Headers {
 		header.Set(name, secret.Value())
 	}
-	identify, err := newUpstreamAuth(u.Auth, l, log.With(zap.String("upstream", u.Name)))
+	identify, err := newUpstreamAuth(u.Auth, keep, log.With(zap.String("upstream", u.Name)))
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func (a *App) Run(ctx context.Context) error {
 			housekeeping.Go(func() { _ = r.Run(house) })
 		}
 	}
-	for _, loop := range a.loops {
+	for _, loop := range a.upkeep.loops {
 		housekeeping.Go(func() { _ = loop(house) })
 	}
 	failed := make(chan error, 2)

@@ -17,7 +17,7 @@ import (
 
 // ListTools asks the one upstream of cfg for its tools, all pages.
 func ListTools(ctx context.Context, cfg config.Config, version string) (tools []policy.Tool, err error) {
-	caller, err := newCaller(cfg.Upstreams[0], cfg, version, new(loops), zap.NewNop(), prometheus.NewRegistry())
+	caller, err := newCaller(cfg.Upstreams[0], cfg, version, new(upkeep), zap.NewNop(), prometheus.NewRegistry())
 	if err != nil {
 		return nil, err
 	}

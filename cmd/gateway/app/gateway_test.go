@@ -1,0 +1,155 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"taskgate/cmd/gateway/app"
+	"taskgate/config"
+	"taskgate/internal/mcptest"
+	"taskgate/wire"
+)
+
+// limit is how long a test waits for what must happen.
+const limit = 20 * time.Second
+
+// gateway is a whole gateway in this process.
+type gateway struct {
+	*app.App
+	log   *lockedBuffer // everything, from debug on
+	audit string        // path of the audit log
+}
+
+// start runs a gateway with the given configuration; $DIR in it is a directory
+// of its own, where policy.yaml is the policy.
+func start(t *testing.T, yaml, policy string, environ ...string) *gateway {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "policy.yaml"), policy)
+	if !strings.Contains(yaml, "adminListen") {
+		yaml = "adminListen: \"\"\n" + yaml
+	}
+	yaml = "listen: 127.0.0.1:0\nstore: memory\ntimeouts: {drain: 0s}\npolicy: [$DIR/policy.yaml]\naudit: {to: $DIR/audit.log}\n" + yaml
+	write(t, filepath.Join(dir, "config.yaml"), strings.ReplaceAll(yaml, "$DIR", dir))
+	cfg, err := config.Load(filepath.Join(dir, "config.yaml"), environ, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gateway{log: &lockedBuffer{}, audit: filepath.Join(dir, "audit.log")}
+	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), g.log, zap.DebugLevel))
+	if g.App, err = app.New(t.Context(), cfg, "test", log); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- g.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("gateway: %v", err)
+		}
+	})
+	return g
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func sum(key string) string {
+	s := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(s[:])
+}
+
+// client is a client of the endpoint at path, with these headers on every request.
+func (g *gateway) client(t *testing.T, path, capabilities string, header ...string) *mcptest.Client {
+	t.Helper()
+	for _, url := range g.Endpoints() {
+		if strings.HasSuffix(url, path) {
+			c := mcptest.NewClient(url, capabilities)
+			t.Cleanup(c.Close)
+			for i := 0; i < len(header); i += 2 {
+				c.Header.Set(header[i], header[i+1])
+			}
+			return c
+		}
+	}
+	t.Fatalf("no endpoint at %s among %v", path, g.Endpoints())
+	return nil
+}
+
+// must is the reply of a request that was answered over HTTP, whatever it says.
+func must(t *testing.T) func(mcptest.Reply, error) mcptest.Reply {
+	t.Helper()
+	return func(r mcptest.Reply, err error) mcptest.Reply {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+}
+
+// task makes a call that becomes a task.
+func task(t *testing.T, c *mcptest.Client, tool, arguments string) (id string) {
+	t.Helper()
+	r := must(t)(c.CallTool(t.Context(), tool, arguments))
+	if id = r.TaskID(); id == "" {
+		t.Fatalf("no task: %d %s", r.Status, r.Body)
+	}
+	return id
+}
+
+func wait(t *testing.T, c *mcptest.Client, id, status string) wire.Object {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	state, err := c.WaitTask(ctx, id, status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// auditLines are the events so far.
+func (g *gateway) auditLines(t *testing.T) []string {
+	t.Helper()
+	b, err := os.ReadFile(g.audit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) Sync() error { return nil }
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
