@@ -99,6 +99,7 @@ var commands = map[string]func(*testing.T, invocation){
 	"go":      checkGo,
 	"curl":    checkCurl,
 	"npx":     checkNpx,
+	"make":    checkMake,
 }
 
 func TestShellBlocks(t *testing.T) {
@@ -216,6 +217,18 @@ func checkCurl(t *testing.T, c invocation) {
 func checkNpx(t *testing.T, c invocation) {
 	if len(c.Args) < 2 || c.Args[0] != "-y" || !strings.HasPrefix(c.Args[1], "@modelcontextprotocol/") {
 		t.Errorf("npx %q: want npx -y @modelcontextprotocol/…", c.Args)
+	}
+}
+
+func checkMake(t *testing.T, c invocation) {
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range c.Args {
+		if !regexp.MustCompile("(?m)^" + regexp.QuoteMeta(target) + ":").Match(makefile) {
+			t.Errorf("make %s: there is no such target", target)
+		}
 	}
 }
 

@@ -58,7 +58,7 @@ func buildArgs() []string {
 // start starts the demo with a folder of its own for what it stores.
 func start(t *testing.T, flags ...string) (cmd *exec.Cmd, out io.ReadCloser, temp string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	temp = t.TempDir()
 	cmd = exec.CommandContext(ctx, program, append([]string{"demo"}, flags...)...)
@@ -226,6 +226,25 @@ func TestGatewayThatDoesNotStart(t *testing.T) {
 		t.Errorf("got %v, want an error with the gateway's own words", err)
 	}
 	leavesNothing(t, temp)
+}
+
+func TestGatewayOutlivesTheWaitForIt(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	g, err := startGateway(ctx, []string{program, "serve"}, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0",
+		"--upstream", "http://127.0.0.1:1/mcp", "--store", "memory")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	resp, err := http.Get(g.admin + "/healthz")
+	if err != nil {
+		t.Fatalf("after the wait was over: %v", err)
+	}
+	resp.Body.Close()
+	g.close()
+	if _, err := http.Get(g.admin + "/healthz"); err == nil {
+		t.Error("answers after it was closed")
+	}
 }
 
 func TestReplyInBothForms(t *testing.T) {

@@ -31,10 +31,11 @@ type gateway struct {
 	lines []string           // the last ones of its log; to be read after ended
 }
 
-// startGateway starts program and waits until it listens. It ends with ctx.
+// startGateway starts program and waits, as long as ctx lasts, until it listens.
+// The process runs until it is closed or killed.
 func startGateway(ctx context.Context, program []string, flags ...string) (*gateway, error) {
-	ctx, stop := context.WithCancel(ctx)
-	cmd := exec.CommandContext(ctx, program[0], slices.Concat(program[1:], flags)...)
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	cmd := exec.CommandContext(life, program[0], slices.Concat(program[1:], flags)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = stopTimeout
 	cmd.Env = environment()
@@ -109,7 +110,7 @@ func (g *gateway) kill() error {
 	if err := g.cmd.Process.Kill(); err != nil {
 		return fmt.Errorf("kill the gateway: %w", err)
 	}
-	<-g.ended
+	g.close()
 	return nil
 }
 
