@@ -5,8 +5,11 @@ package proxy
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -98,7 +101,6 @@ func New(endpoints []Endpoint, runner *taskrun.Runner, coord *reqcoord.Coordinat
 	}
 	for _, gone := range []string{ // removed from this revision, or from the extension
 		"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe",
-		"tasks/result", "tasks/list",
 	} {
 		h.methods[gone] = notFound
 	}
@@ -124,7 +126,7 @@ func (h *Handler) CloseStreams() { close(h.closing) }
 // Warm asks every upstream what it is, so that the first discover is quick.
 func (h *Handler) Warm(ctx context.Context) {
 	for _, r := range h.routes {
-		go r.info.refresh(ctx)
+		r.info.refresh(ctx)
 	}
 }
 
@@ -158,6 +160,9 @@ func (h *Handler) methodOf(x *exchange) method {
 	if m := h.methods[x.msg.Method]; m != nil {
 		return m
 	}
+	if strings.HasPrefix(x.msg.Method, "tasks/") { // reserved: no upstream is to make anything of it
+		return notFound
+	}
 	return h.forward
 }
 
@@ -182,7 +187,20 @@ func (h *Handler) note(x *exchange, err error) {
 	if x == nil || !isOurFault(err) {
 		return
 	}
-	h.opts.Log.Warn("request failed", zap.String("upstream", x.route.Name), zap.String("method", x.msg.Method), zap.Error(err))
+	h.opts.Log.Warn("request failed", zap.String("upstream", x.route.Name), zap.String("method", label(x.msg.Method)), logged(err))
+}
+
+// logged is an error less what an upstream has said, which may be anybody's data.
+func logged(err error) zap.Field {
+	var up *upstream.Error
+	if !errors.As(err, &up) {
+		return zap.Error(err)
+	}
+	switch up.Kind {
+	case upstream.Unreachable, upstream.TimedOut, upstream.TooLarge, upstream.Full, upstream.Closed:
+		return zap.Error(err)
+	}
+	return zap.String("error", fmt.Sprintf("upstream %s (HTTP status %d)", up.Kind, up.Status))
 }
 
 // Paths lists the endpoints.
