@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"mime"
@@ -32,6 +33,37 @@ func (x *exchange) owner() taskroute.Owner {
 // protocol, headers, in this order. Nothing is allocated for a request before
 // its caller is known. With an error the exchange is there as far as it got.
 func (h *Handler) admit(w http.ResponseWriter, req *http.Request) (*exchange, error) {
+	x, body, err := h.receive(w, req)
+	if err != nil {
+		leaveBody(w, req)
+		return x, err
+	}
+	return x, x.decode(body)
+}
+
+// leaveBody answers without waiting for a body that nobody wants any more: the
+// connection ends with the answer.
+func leaveBody(w http.ResponseWriter, req *http.Request) {
+	if req.ContentLength != 0 {
+		w.Header().Set("Connection", "close")
+	}
+}
+
+func (h *Handler) receive(w http.ResponseWriter, req *http.Request) (*exchange, []byte, error) {
+	r, err := h.routeOf(w, req)
+	if err != nil {
+		return nil, nil, err
+	}
+	x := &exchange{route: r, header: req.Header}
+	if err := h.identify(x, req); err != nil {
+		return x, nil, err
+	}
+	body, err := h.readBody(w, req)
+	return x, body, err
+}
+
+// routeOf wants a POST of JSON, from here, to an endpoint.
+func (h *Handler) routeOf(w http.ResponseWriter, req *http.Request) (*route, error) {
 	if err := h.opts.Guard.check(req); err != nil {
 		return nil, err
 	}
@@ -46,15 +78,7 @@ func (h *Handler) admit(w http.ResponseWriter, req *http.Request) (*exchange, er
 	if t, _, err := mime.ParseMediaType(req.Header.Get("Content-Type")); err != nil || t != "application/json" {
 		return nil, refuse(http.StatusUnsupportedMediaType, wire.CodeInvalidRequest, "Unsupported media type: Content-Type must be application/json")
 	}
-	x := &exchange{route: r, header: req.Header}
-	if err := h.identify(x, req); err != nil {
-		return x, err
-	}
-	body, err := h.readBody(w, req)
-	if err != nil {
-		return x, err
-	}
-	return x, x.decode(body)
+	return r, nil
 }
 
 // readBody reads at most the limit, within the time for it. The deadline is
@@ -66,24 +90,22 @@ func (h *Handler) readBody(w http.ResponseWriter, req *http.Request) ([]byte, er
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(h.opts.BodyTimeout)) // not all servers can; then there is none
 	body, err := readAll(http.MaxBytesReader(w, req.Body, h.opts.MaxBody), req.ContentLength)
-	_ = rc.SetReadDeadline(time.Time{})
-	var over *http.MaxBytesError
-	if errors.As(err, &over) {
+	if errors.As(err, new(*http.MaxBytesError)) {
 		return nil, tooLarge(h.opts.MaxBody)
 	}
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, wire.CodeParse, "Parse error: the body broke off or was too slow")
 	}
+	_ = rc.SetReadDeadline(time.Time{})
 	return body, nil
 }
 
+// readAll makes no room for bytes that were only announced.
 func readAll(r io.Reader, length int64) ([]byte, error) {
-	if length < 0 {
-		return io.ReadAll(r)
-	}
-	body := make([]byte, length)
-	_, err := io.ReadFull(r, body)
-	return body, err
+	const atOnce = 64 << 10
+	body := bytes.NewBuffer(make([]byte, 0, min(max(length, 0), atOnce)+bytes.MinRead))
+	_, err := body.ReadFrom(r)
+	return body.Bytes(), err
 }
 
 func tooLarge(limit int64) error {

@@ -20,7 +20,7 @@ type route struct {
 
 func newRoute(e Endpoint, o Options) *route {
 	return &route{Endpoint: e, info: &infoCache{
-		endpoint: e, ttl: o.InfoTTL, wait: o.InfoWait, now: o.Now, log: o.Log, first: make(chan struct{}),
+		endpoint: e, ttl: o.InfoTTL, wait: o.InfoWait, now: o.Now, log: o.Log,
 	}, tools: newToolbox(o.InfoTTL, o.Now)}
 }
 
@@ -37,63 +37,68 @@ type infoCache struct {
 	mu       sync.Mutex
 	info     upstream.Info
 	fetched  time.Time     // zero: never
-	fetching bool          // a refresh is under way
-	first    chan struct{} // closed once there is any info
+	tried    time.Time     // when it was last asked
+	fetching chan struct{} // closed when the question under way is over; nil: none is
 }
 
 // unknown is assumed of an upstream that has never been reached.
 var unknown = upstream.Info{Capabilities: wire.Raw(`{"tools":{}}`)}
 
 func (c *infoCache) get(ctx context.Context) upstream.Info {
-	c.mu.Lock()
-	info, age := c.info, c.now().Sub(c.fetched)
-	known := !c.fetched.IsZero()
-	c.mu.Unlock()
-	if known && age < c.ttl {
-		return info
-	}
-	go c.refresh(context.WithoutCancel(ctx))
-	if known {
+	if info, age, known := c.latest(); known {
+		if age >= c.ttl {
+			c.refresh(context.WithoutCancel(ctx))
+		}
 		return info
 	}
 	select {
-	case <-c.first:
-		return c.get(ctx)
+	case <-c.refresh(context.WithoutCancel(ctx)):
 	case <-time.After(c.wait):
 	case <-ctx.Done():
+	}
+	if info, _, known := c.latest(); known {
+		return info
 	}
 	return unknown
 }
 
-// refresh asks the upstream, one at a time.
-func (c *infoCache) refresh(ctx context.Context) {
-	if !c.begin() {
-		return
+func (c *infoCache) latest() (info upstream.Info, age time.Duration, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.info, c.now().Sub(c.fetched), !c.fetched.IsZero()
+}
+
+// refresh asks the upstream, unless that was done just now. The channel is
+// closed when there is no more to wait for.
+func (c *infoCache) refresh(ctx context.Context) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fetching != nil {
+		return c.fetching
 	}
+	done := make(chan struct{})
+	if c.now().Sub(c.tried) < c.wait {
+		close(done)
+		return done
+	}
+	c.tried, c.fetching = c.now(), done
+	go c.fetch(ctx)
+	return done
+}
+
+func (c *infoCache) fetch(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, c.ttl)
 	defer cancel()
 	info, err := c.endpoint.Caller.Info(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.fetching = false
+	close(c.fetching)
+	c.fetching = nil
 	if err != nil {
 		c.log.Warn("upstream does not say what it is; the last answer is kept", zap.String("upstream", c.endpoint.Name), upstream.LogError(err))
 		return
 	}
-	if c.fetched.IsZero() {
-		close(c.first)
-	}
 	c.info, c.fetched = info, c.now()
-}
-
-func (c *infoCache) begin() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.fetching {
-		return false
-	}
-	c.fetching = true
-	return true
 }
 
 // discover is server/discover: the upstream's capabilities less the tasks of

@@ -7,6 +7,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -98,7 +99,6 @@ func New(endpoints []Endpoint, runner *taskrun.Runner, coord *reqcoord.Coordinat
 	}
 	for _, gone := range []string{ // removed from this revision, or from the extension
 		"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe",
-		"tasks/result", "tasks/list",
 	} {
 		h.methods[gone] = notFound
 	}
@@ -128,7 +128,7 @@ func (h *Handler) CloseStreams() { close(h.closing) }
 func (h *Handler) Warm(ctx context.Context) {
 	for _, r := range h.routes {
 		if !r.PerClient {
-			go r.info.refresh(ctx)
+			r.info.refresh(ctx)
 		}
 	}
 }
@@ -163,6 +163,9 @@ func (h *Handler) methodOf(x *exchange) method {
 	if m := h.methods[x.msg.Method]; m != nil {
 		return m
 	}
+	if strings.HasPrefix(x.msg.Method, "tasks/") { // reserved: no upstream is to make anything of it
+		return notFound
+	}
 	return h.forward
 }
 
@@ -187,7 +190,7 @@ func (h *Handler) note(x *exchange, err error) {
 	if x == nil || !isOurFault(err) {
 		return
 	}
-	h.opts.Log.Warn("request failed", zap.String("upstream", x.route.Name), zap.String("method", x.msg.Method), upstream.LogError(err))
+	h.opts.Log.Warn("request failed", zap.String("upstream", x.route.Name), zap.String("method", label(x.msg.Method)), upstream.LogError(err))
 }
 
 // Paths lists the endpoints.

@@ -172,6 +172,7 @@ func documents(endpoints []Endpoint) map[string][]byte {
 // serveDocument answers a request for metadata, for which nobody has to prove
 // anything.
 func (h *Handler) serveDocument(w http.ResponseWriter, req *http.Request, doc []byte) {
+	leaveBody(w, req)
 	err := h.opts.Guard.check(req)
 	if err == nil && req.Method != http.MethodGet && req.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")

@@ -3,6 +3,7 @@ package proxy
 import (
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -118,15 +119,21 @@ func (o *responder) writeQueue() {
 	}
 }
 
-// write sends bytes within the time for it. After an error the client is gone,
-// which the request's context tells too.
+// write sends bytes, each piece within the time for it. After an error the
+// client is gone, which the request's context tells too.
 func (o *responder) write(b []byte) error {
-	_ = o.rc.SetWriteDeadline(time.Now().Add(o.writeTimeout))
-	if _, err := o.w.Write(b); err != nil {
-		return err
+	for piece := range slices.Chunk(b, maxPiece) {
+		_ = o.rc.SetWriteDeadline(time.Now().Add(o.writeTimeout))
+		if _, err := o.w.Write(piece); err != nil {
+			return err
+		}
 	}
 	return o.rc.Flush()
 }
+
+// maxPiece, in bytes, is what a client must be able to take within a write's
+// time: a large answer over a thin line takes as many of these as it needs.
+const maxPiece = 64 << 10
 
 // finish writes the answer. It is called once, last.
 func (o *responder) finish(status int, msg wire.Message) {
@@ -152,7 +159,6 @@ func (o *responder) finish(status int, msg wire.Message) {
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", "1")
 	}
-	_ = o.rc.SetWriteDeadline(time.Now().Add(o.writeTimeout))
 	o.w.WriteHeader(status)
-	_, _ = o.w.Write(body) // a client that is gone needs no answer
+	_ = o.write(body) // a client that is gone needs no answer
 }

@@ -41,11 +41,26 @@ func (h *Handler) updateTask(ctx context.Context, x *exchange, _ *responder) (wi
 	if err != nil {
 		return nil, err
 	}
-	responses, err := wire.ParseObject(x.params.Get("inputResponses"))
+	responses, err := readResponses(x.params)
+	if err != nil {
+		return nil, err
+	}
+	return acknowledged, storeError(h.runner.Update(ctx, x.owner(), id, responses))
+}
+
+// readResponses wants the shape that all results have which can answer an input
+// request (basic/patterns/mrtr, Error Handling).
+func readResponses(params wire.Object) (wire.Object, error) {
+	responses, err := wire.ParseObject(params.Get("inputResponses"))
 	if err != nil {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "Invalid params: params.inputResponses is missing or no object")
 	}
-	return acknowledged, storeError(h.runner.Update(ctx, x.owner(), id, responses))
+	for _, r := range responses {
+		if _, ok := responses.Object(r.Name); !ok {
+			return nil, wire.Errorf(wire.CodeInvalidParams, "Invalid params: params.inputResponses[%q] is no object", r.Name)
+		}
+	}
+	return responses, nil
 }
 
 func (h *Handler) cancelTask(ctx context.Context, x *exchange, _ *responder) (wire.Raw, error) {

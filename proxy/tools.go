@@ -31,14 +31,28 @@ func (h *Handler) callTool(ctx context.Context, x *exchange, out *responder) (wi
 		Header: x.keptHeaders(), Decision: decision,
 	}
 	if state, ok := wire.String(x.params.Get("requestState")); ok && taskrun.OwnsState(state) {
-		responses, _ := wire.ParseObject(x.params.Get("inputResponses"))
+		responses, err := retryResponses(x.params)
+		if err != nil {
+			return nil, err
+		}
 		return x.outcome(h.runner.Resume(ctx, call, state, responses))
 	}
 	return x.outcome(h.runner.Call(ctx, call, x.observer(out)))
 }
 
-// listTools asks the upstream what its tools are, as the caller would.
+// retryResponses may be missing on a retry: it is then asked again.
+func retryResponses(params wire.Object) (wire.Object, error) {
+	if params.Get("inputResponses") == nil {
+		return nil, nil
+	}
+	return readResponses(params)
+}
+
+// listTools asks the upstream what its tools are, as the caller would. The call
+// that wants to know does not wait long for it.
 func (h *Handler) listTools(ctx context.Context, x *exchange) (wire.Raw, error) {
+	ctx, cancel := context.WithTimeout(ctx, h.opts.InfoWait)
+	defer cancel()
 	list := *x
 	list.msg.Method, list.params = "tools/list", wire.Object{}
 	reply, err := h.send(ctx, &list, relay{func(string, wire.Raw) {}})

@@ -122,11 +122,15 @@ func wrongEndpointStatus(status int) bool {
 // LogError is an error for the log. What an upstream wrote stays out of it: it
 // may repeat what was sent, or be what only the client may see.
 func LogError(err error) zap.Field {
-	var r *refusal
-	if errors.As(err, &r) {
-		return zap.String("error", fmt.Sprintf("upstream refused: HTTP %d", r.status))
+	var up *Error
+	if !errors.As(err, &up) {
+		return zap.Error(err)
 	}
-	return zap.Error(err)
+	switch up.Kind {
+	case Unreachable, TimedOut, TooLarge, Full, Closed:
+		return zap.Error(err)
+	}
+	return zap.String("error", fmt.Sprintf("upstream %s (HTTP status %d)", up.Kind, up.Status))
 }
 
 func refused(status int, body []byte) *Error {
