@@ -139,9 +139,10 @@ func (l *legacy) info(ctx context.Context) (info Info, doubt bool, err error) {
 	if err != nil {
 		return Info{}, noLegacy(err), err
 	}
+	deaf := l.isDeaf(ctx, s)
 	l.end(context.WithoutCancel(ctx), s)
 	o, _ := wire.ParseObject(s.init) // initialize has seen that it is one
-	return Info{Capabilities: o.Get("capabilities"), ServerInfo: o.Get("serverInfo"), Instructions: o.Get("instructions")}, false, nil
+	return Info{Capabilities: o.Get("capabilities"), ServerInfo: o.Get("serverInfo"), Instructions: o.Get("instructions"), Deaf: deaf}, false, nil
 }
 
 // noLegacy tells whether a session could not be opened in a way that suggests

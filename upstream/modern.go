@@ -18,7 +18,7 @@ type modern struct {
 
 // call sends the request. Closing the stream is how it is cancelled.
 func (d *modern) call(ctx context.Context, r Request, h Handler) (reply Reply, doubt bool, err error) {
-	a, err := d.send(ctx, r, func(m wire.Message) {
+	a, err := d.send(ctx, number(r.ID), r, func(m wire.Message) {
 		if m.IsRequest() { // this revision has none; it cannot be answered either
 			d.opts.Log.Debug("upstream sent a request on a modern stream", zap.String("upstream", d.opts.Name), zap.String("method", m.Method))
 			return
@@ -28,7 +28,7 @@ func (d *modern) call(ctx context.Context, r Request, h Handler) (reply Reply, d
 	return a.Reply, wrongEndpoint(err) || a.legacyOnly(), err
 }
 
-func (d *modern) send(ctx context.Context, r Request, receive func(wire.Message)) (answer, error) {
+func (d *modern) send(ctx context.Context, id wire.Raw, r Request, receive func(wire.Message)) (answer, error) {
 	params, err := modernParams(r)
 	if err != nil {
 		return answer{}, err
@@ -36,7 +36,7 @@ func (d *modern) send(ctx context.Context, r Request, receive func(wire.Message)
 	header := callHeader(r, Modern)
 	wire.SetHeaders(header, r.Method, params)
 	return d.endpoint.exchange(ctx, outgoing{
-		message: wire.Message{ID: number(r.ID), Method: r.Method, Params: params.Bytes()},
+		message: wire.Message{ID: id, Method: r.Method, Params: params.Bytes()},
 		header:  header,
 	}, receive)
 }
@@ -56,7 +56,8 @@ func modernCode(code int) bool {
 	return code == wire.CodeHeaderMismatch || code == wire.CodeMissingCapability || code == wire.CodeUnsupportedVersion
 }
 
-// handshakeID is the id of initialize and server/discover. No Request has it.
+// handshakeID is the id of initialize and server/discover, and that of requests
+// which are the connector's own. No Request of a caller has it.
 const handshakeID = 0
 
 // discover sends server/discover on the gateway's own behalf, with the headers
@@ -64,7 +65,7 @@ const handshakeID = 0
 func (d *modern) discover(ctx context.Context, header http.Header) (a answer, err error) {
 	err = within(ctx, d.opts.InitializeTimeout, "server/discover", func(ctx context.Context) (err error) {
 		r := Request{ID: handshakeID, Method: "server/discover", ClientInfo: d.opts.clientInfo(), Header: header}
-		a, err = d.send(ctx, r, func(wire.Message) {})
+		a, err = d.send(ctx, number(handshakeID), r, func(wire.Message) {})
 		return err
 	})
 	return a, err

@@ -41,8 +41,10 @@ func modernParams(r Request) (wire.Object, error) {
 		return nil, err
 	}
 	meta = meta.With(wire.MetaVersion, wire.Quote(wire.Version)).
-		With(wire.MetaCapabilities, r.Capabilities.WithoutTasks()).
-		With(wire.MetaProgressToken, number(r.ID))
+		With(wire.MetaCapabilities, r.Capabilities.WithoutTasks())
+	if r.ID != handshakeID {
+		meta = meta.With(wire.MetaProgressToken, number(r.ID))
+	}
 	if r.ClientInfo != nil {
 		meta = meta.With(wire.MetaClientInfo, r.ClientInfo)
 	}

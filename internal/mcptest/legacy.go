@@ -170,7 +170,7 @@ func (e *legacy) get(w http.ResponseWriter, r *http.Request) {
 	last := r.Header.Get(wire.HeaderLastEvent)
 	if last == "" {
 		s.standalone.resume()
-		_ = s.standalone.serve(r.Context(), w, 0)
+		_ = s.standalone.serve(r.Context(), w, s.standalone.length()) // what was said before is gone
 		return
 	}
 	id, n, _ := strings.Cut(last, "/")

@@ -8,7 +8,10 @@ import (
 )
 
 // modern serves 2026-07-28.
-type modern struct{ u *Upstream }
+type modern struct {
+	u         *Upstream
+	listeners listeners
+}
 
 // errPaused is what Ask returns when the answers are not there yet.
 var errPaused = wire.Errorf(wire.CodeInternal, "the tool waits for input; return this error as it is")
@@ -32,6 +35,11 @@ func (e *modern) serve(w http.ResponseWriter, r *http.Request, rec Received) {
 	}
 	if err == nil && m.Method == "tools/call" {
 		if err = e.call(w, r, rec, params, meta); err == nil {
+			return
+		}
+	}
+	if err == nil && m.Method == "subscriptions/listen" && e.u.methods[m.Method] == nil {
+		if err = e.listen(w, r, rec, params); err == nil {
 			return
 		}
 	}

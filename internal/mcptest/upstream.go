@@ -69,7 +69,7 @@ func NewLegacy(tools ...Tool) *Upstream {
 // InputRequiredResult).
 func NewModern(tools ...Tool) *Upstream {
 	u := newUpstream(tools)
-	u.era = &modern{u}
+	u.era = &modern{u: u}
 	return u
 }
 
