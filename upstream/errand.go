@@ -23,9 +23,18 @@ func (l *legacy) errand(ctx context.Context, s *session, header http.Header, met
 	}, func(wire.Message) {})
 }
 
-// errand sends a request of the connector's own on behalf of the caller of r.
+// errand sends a request that belongs to the call, as what comes on its stream
+// does.
+func (c *conversation) errand(ctx context.Context, method string, params wire.Object) (answer, error) {
+	return c.legacy.endpoint.exchange(ctx, outgoing{
+		message: wire.Message{ID: c.legacy.endpoint.nextID(), Method: method, Params: params.Bytes()},
+		header:  c.header,
+	}, func(m wire.Message) { c.receive(ctx, m) })
+}
+
+// errand sends a request about a task on behalf of the caller of r.
 func (d *modern) errand(ctx context.Context, r Request, method string, params wire.Object) (answer, error) {
 	own := Request{ID: handshakeID, Method: method, Params: params.Bytes(), ClientInfo: r.ClientInfo,
 		Capabilities: r.Capabilities, Principal: r.Principal, Header: r.Header}
-	return d.send(ctx, d.endpoint.nextID(), own, func(wire.Message) {})
+	return d.send(ctx, d.endpoint.nextID(), own, true, func(wire.Message) {})
 }

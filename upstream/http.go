@@ -58,7 +58,7 @@ func (h *HTTP) assemble() {
 	h.metrics = newMetrics(h.sessions.size, h.audiences.size)
 	h.audiences.metrics = h.metrics
 	h.modern = &modern{endpoint: h.endpoint, opts: o}
-	h.legacy = &legacy{endpoint: h.endpoint, sessions: h.sessions, opts: o, metrics: h.metrics}
+	h.legacy = &legacy{endpoint: h.endpoint, sessions: h.sessions, listing: newFlights[*session, struct{}](&h.running), opts: o, metrics: h.metrics}
 	h.sessions.end = h.legacy.end
 	h.detector = &detector{modern: h.modern, opts: o, metrics: h.metrics, probes: newFlights[string, Era](&h.running), known: o.Era}
 	h.infos = newFlights[struct{}, Info](&h.running)

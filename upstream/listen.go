@@ -70,7 +70,7 @@ func (d *modern) listen(ctx context.Context, r ListenRequest, wants <-chan wire.
 func (d *modern) subscribe(ctx context.Context, r Request, want wire.Filter, acknowledged func(wire.Filter), hear func(string, wire.Raw)) error {
 	r.Method = "subscriptions/listen"
 	r.Params = wire.Object{}.With("notifications", want.Object().Bytes()).Bytes()
-	a, err := d.send(ctx, d.endpoint.nextID(), r, func(m wire.Message) {
+	a, err := d.send(ctx, d.endpoint.nextID(), r, false, func(m wire.Message) {
 		switch {
 		case m.Method == wire.NoteAcknowledged:
 			params, _ := wire.ParseObject(m.Params)

@@ -45,7 +45,12 @@ func (e *modern) serve(w http.ResponseWriter, r *http.Request, rec Received) {
 	}
 	var result wire.Raw
 	if err == nil {
-		result, err = e.answer(m.Method, params)
+		var ok bool
+		if result, err, ok = e.tasks(m.Method, params, meta); ok {
+			result = modernResult(m.Method, result)
+		} else {
+			result, err = e.answer(m.Method, params)
+		}
 	}
 	answer := respond(m.ID, result, err)
 	writeMessage(w, messageStatus(answer), answer)
@@ -89,6 +94,9 @@ func (e *modern) call(w http.ResponseWriter, r *http.Request, rec Received, para
 	if err := wire.CheckParamHeaders(r.Header, definition.Get("inputSchema"), params.Get("arguments")); err != nil {
 		return err
 	}
+	if tool.Task {
+		return e.callTask(w, rec, params, meta, tool)
+	}
 	answers, err := e.answers(params)
 	if err != nil {
 		return err
@@ -112,6 +120,23 @@ func (e *modern) call(w http.ResponseWriter, r *http.Request, rec Received, para
 	if e.u.reply(r.Context(), w, x, messageStatus) != nil {
 		e.u.cancel(x) // a closed stream is the cancellation of this era
 	}
+	return nil
+}
+
+// callTask makes a task of a call that declares the extension.
+func (e *modern) callTask(w http.ResponseWriter, rec Received, params wire.Object, meta wire.Meta, tool Tool) *wire.Error {
+	if !meta.Capabilities.DeclaresTasks() {
+		return wire.MissingCapability(wire.TasksRequired)
+	}
+	arguments, _ := params.Object("arguments")
+	c := &Call{Tool: tool.Name, Params: params, Arguments: arguments, Capabilities: meta.Capabilities}
+	c.ask = func(questions []Question) (map[string]wire.Raw, *wire.Error) { return c.task.askModern(questions) }
+	t, err := e.u.start(rec, params, tool, c)
+	if err != nil {
+		return err
+	}
+	created := t.object("ttlMs", "pollIntervalMs").With("resultType", wire.Quote(wire.ResultTask))
+	writeMessage(w, http.StatusOK, wire.Result(rec.Message.ID, created.Bytes()))
 	return nil
 }
 

@@ -43,6 +43,7 @@ type Upstream struct {
 	faults
 
 	era     era
+	made    taskTable
 	tools   []Tool
 	methods map[string]Method
 	runs    sync.WaitGroup
@@ -160,6 +161,9 @@ func (t Tool) definition() wire.Raw {
 	o, err := wire.ParseObject(t.Definition)
 	if err != nil {
 		panic("mcptest: definition of " + t.Name + ": " + err.Error())
+	}
+	if t.Task {
+		o = o.With("execution", wire.Raw(`{"taskSupport":"required"}`))
 	}
 	return o.With("name", wire.Quote(t.Name)).Bytes()
 }
