@@ -105,17 +105,30 @@ func (c *infoCache) fetch(ctx context.Context) {
 // 2025-11-25, plus the extension, whose settings are exactly {}.
 func (h *Handler) discover(ctx context.Context, x *exchange, _ *responder) (wire.Raw, error) {
 	info := x.route.info.get(ctx)
-	caps, err := wire.ParseObject(info.Capabilities)
-	if err != nil {
-		caps, _ = wire.ParseObject(unknown.Capabilities)
-	}
 	result := wire.Object{}.
 		With("supportedVersions", wire.Raw(`["`+wire.Version+`"]`)).
-		With("capabilities", withTasks(caps).Bytes())
+		With("capabilities", withTasks(capabilities(info)).Bytes())
 	if info.Instructions != nil {
 		result = result.With("instructions", info.Instructions)
 	}
 	return wire.ModernResult("server/discover", result.Bytes(), serverInfo(info))
+}
+
+// capabilities are the upstream's, less the changes that nobody can hear of.
+func capabilities(info upstream.Info) wire.Object {
+	caps, err := wire.ParseObject(info.Capabilities)
+	if err != nil {
+		caps, _ = wire.ParseObject(unknown.Capabilities)
+	}
+	if !info.Deaf {
+		return caps
+	}
+	for _, area := range []string{"tools", "prompts", "resources"} {
+		if o, ok := caps.Object(area); ok {
+			caps = caps.With(area, o.Without("listChanged", "subscribe").Bytes())
+		}
+	}
+	return caps
 }
 
 func withTasks(caps wire.Object) wire.Object {

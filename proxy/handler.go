@@ -42,7 +42,8 @@ type Options struct {
 	InfoTTL  time.Duration
 	InfoWait time.Duration
 	// MaxStreams is how many listen streams may be open, MaxTaskIDs how many
-	// tasks one may follow. Recheck is how often tasks are read without a hint.
+	// tasks one may follow, and how many resources. Recheck is how often tasks
+	// are read without a hint.
 	MaxStreams int
 	MaxTaskIDs int
 	Recheck    time.Duration

@@ -8,18 +8,22 @@ import (
 	"slices"
 	"time"
 
+	"go.uber.org/zap"
+
 	"taskgate/taskroute"
+	"taskgate/upstream"
 	"taskgate/wire"
 )
 
 // subscription is one open subscriptions/listen stream.
 type subscription struct {
-	h     *Handler
-	x     *exchange
-	out   *responder
-	watch *taskroute.Watcher
-	sent  map[string]uint64 // by id of a task that has not ended: the revision the client has
-	more  bool              // there is more to hear of than tasks
+	h      *Handler
+	x      *exchange
+	out    *responder
+	filter wire.Filter
+	watch  *taskroute.Watcher
+	sent   map[string]uint64      // by id of a task that has not ended: the revision the client has
+	heard  *upstream.Subscription // nil: nothing of the upstream's own
 }
 
 // listen is subscriptions/listen (basic/patterns/subscriptions) with the
@@ -40,66 +44,66 @@ func (h *Handler) listen(ctx context.Context, x *exchange, out *responder) (wire
 			WithData(map[string]any{"reason": "too_many_streams", "retriable": true, "limit": h.opts.MaxStreams})}
 	}
 	defer h.streams.Add(-1)
-	s := &subscription{h: h, x: x, out: out, watch: h.runner.Watch(filter.taskIDs...), sent: map[string]uint64{}, more: filter.others}
+	s := &subscription{h: h, x: x, out: out, filter: filter, watch: h.runner.Watch(filter.TaskIDs...), sent: map[string]uint64{}}
 	defer s.watch.Stop()
-	if err := s.open(ctx, filter); err != nil {
+	if s.heard = h.hear(ctx, x, filter.WithoutTasks()); s.heard != nil {
+		defer s.heard.Close()
+	}
+	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
 	return s.result(), s.run(ctx)
 }
 
-// filter is what a client wants to hear of.
-type filter struct {
-	taskIDs []string
-	others  bool // anything but tasks
-}
-
-func (h *Handler) readFilter(x *exchange) (filter, error) {
-	o, err := wire.ParseObject(x.params.Get("notifications"))
-	if err != nil {
-		return filter{}, wire.Errorf(wire.CodeInvalidParams, "Invalid params: params.notifications is missing or no object")
+func (h *Handler) readFilter(x *exchange) (wire.Filter, error) {
+	f, rpc := wire.ParseFilter(x.params.Get("notifications"))
+	if rpc != nil {
+		return f, rpc
 	}
-	f := filter{others: len(o.Without("taskIds")) > 0}
-	raw := o.Get("taskIds")
-	if raw == nil {
-		return f, nil
-	}
-	if !x.meta.Capabilities.DeclaresTasks() {
+	if f.TaskIDs != nil && !x.meta.Capabilities.DeclaresTasks() {
 		return f, wire.MissingCapability(wire.TasksRequired)
 	}
-	f.taskIDs, err = readIDs(raw)
-	if err != nil {
-		return f, err
-	}
-	if len(f.taskIDs) > h.opts.MaxTaskIDs {
-		return f, wire.Errorf(wire.CodeInvalidParams, "Invalid params: params.notifications.taskIds has %d ids; the limit is %d", len(f.taskIDs), h.opts.MaxTaskIDs)
+	for member, list := range map[string][]string{"taskIds": f.TaskIDs, "resourceSubscriptions": f.URIs} {
+		if len(list) > h.opts.MaxTaskIDs {
+			return f, wire.Errorf(wire.CodeInvalidParams, "Invalid params: params.notifications.%s has %d entries; the limit is %d", member, len(list), h.opts.MaxTaskIDs)
+		}
 	}
 	return f, nil
 }
 
-func readIDs(raw wire.Raw) ([]string, error) {
-	list, err := wire.ParseArray(raw)
+// hear listens to the upstream; nil when it cannot be listened to, or when
+// there is nothing to hear.
+func (h *Handler) hear(ctx context.Context, x *exchange, want wire.Filter) *upstream.Subscription {
+	if want.IsEmpty() {
+		return nil
+	}
+	known := want.Offered(capabilities(x.route.info.get(ctx)).Bytes())
+	ctx, cancel := context.WithTimeout(ctx, h.opts.InfoWait)
+	defer cancel()
+	s, err := x.route.Caller.Listen(ctx, upstream.ListenRequest{
+		Want: want, Assume: known, ClientInfo: x.meta.ClientInfo, Capabilities: x.meta.Capabilities,
+		Principal: x.owner().String(), Header: x.keptHeaders(),
+	})
 	if err != nil {
-		return nil, wire.Errorf(wire.CodeInvalidParams, "Invalid params: params.notifications.taskIds must be an array")
+		h.opts.Log.Warn("upstream is not listened to", zap.String("upstream", x.route.Name), zap.Error(err))
+		return nil
 	}
-	ids := make([]string, 0, len(list))
-	for i, v := range list {
-		id, ok := wire.String(v)
-		if !ok {
-			return nil, wire.Errorf(wire.CodeInvalidParams, "Invalid params: params.notifications.taskIds[%d] is no string", i)
-		}
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids), nil
+	return s
 }
 
-// open reads the tasks, acknowledges those that are known and the caller's, and
-// sends the state of each. Other ids are passed over in silence (contract 4).
-func (s *subscription) open(ctx context.Context, f filter) error {
+// open reads the tasks, acknowledges what is honoured and, of the tasks, those
+// that are known and the caller's, and sends the state of each. Other ids are
+// passed over in silence (contract 4).
+func (s *subscription) open(ctx context.Context) error {
+	var honoured wire.Filter
+	if s.heard != nil {
+		honoured = s.heard.Honoured()
+	}
+	if s.filter.TaskIDs != nil {
+		honoured.TaskIDs = []string{}
+	}
 	var known []*taskroute.Record
-	accepted := wire.Raw("[")
-	for _, id := range f.taskIDs {
+	for _, id := range s.filter.TaskIDs {
 		rec, err := s.h.runner.Get(ctx, s.x.owner(), id)
 		if isUnknown(err) {
 			continue
@@ -107,14 +111,10 @@ func (s *subscription) open(ctx context.Context, f filter) error {
 		if err != nil {
 			return storeError(err)
 		}
-		if len(known) > 0 {
-			accepted = append(accepted, ',')
-		}
-		accepted = append(accepted, wire.Quote(id)...)
-		known = append(known, rec)
+		honoured.TaskIDs, known = append(honoured.TaskIDs, id), append(known, rec)
 	}
 	s.out.stream()
-	if err := s.acknowledge(f, append(accepted, ']')); err != nil {
+	if err := s.acknowledge(honoured); err != nil {
 		return err
 	}
 	for _, rec := range known {
@@ -125,17 +125,14 @@ func (s *subscription) open(ctx context.Context, f filter) error {
 	return nil
 }
 
-func (s *subscription) acknowledge(f filter, accepted wire.Raw) error {
-	var honoured wire.Object
-	if f.taskIDs != nil {
-		honoured = honoured.With("taskIds", accepted)
-	}
-	return s.write("notifications/subscriptions/acknowledged",
-		wire.Object{}.With("_meta", s.meta()).With("notifications", honoured.Bytes()).Bytes())
+func (s *subscription) acknowledge(honoured wire.Filter) error {
+	return s.write(wire.NoteAcknowledged, wire.Object{}.With("_meta", s.meta()).With("notifications", honoured.Object().Bytes()).Bytes())
 }
 
 // run sends every change until the client leaves, its credential ends, the
-// gateway shuts down, or there is nothing more to come.
+// gateway shuts down, or there is nothing more to come. Whoever asked for more
+// than tasks waits on, even where nothing of it is honoured: closing would only
+// make it come back.
 func (s *subscription) run(ctx context.Context) error {
 	quiet := time.NewTicker(s.h.opts.KeepAlive)
 	defer quiet.Stop()
@@ -143,13 +140,19 @@ func (s *subscription) run(ctx context.Context) error {
 	defer recheck.Stop()
 	expired := s.x.untilExpired(s.h.opts.Now())
 	defer expired.Stop()
-	for s.more || len(s.sent) > 0 {
+	var heard <-chan struct{}
+	if s.heard != nil {
+		heard = s.heard.Changed()
+	}
+	for len(s.sent) > 0 || !s.filter.WithoutTasks().IsEmpty() {
 		var err error
 		select {
 		case <-s.watch.Changed():
 			err = s.sendChanges(ctx, s.watch.Take())
 		case <-recheck.C:
 			err = s.sendChanges(ctx, slices.Collect(maps.Keys(s.sent)))
+		case <-heard:
+			err = s.relay(s.heard.Take())
 		case <-quiet.C:
 			err = s.out.write(wire.KeepAlive)
 		case <-s.h.closing:
@@ -160,6 +163,20 @@ func (s *subscription) run(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// relay sends what the upstream said, under this subscription's own id.
+func (s *subscription) relay(notes []upstream.Notification) error {
+	for _, n := range notes {
+		s.x.route.tools.note(n.Method)
+		params, _ := wire.ParseObject(n.Params) // no params are an empty object
+		meta, _ := params.Object("_meta")
+		params = params.With("_meta", meta.With(wire.MetaSubscriptionID, s.x.msg.ID).Bytes())
+		if err := s.write(n.Method, params.Bytes()); err != nil {
 			return err
 		}
 	}

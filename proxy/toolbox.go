@@ -86,6 +86,17 @@ func (t *toolbox) learn(result wire.Raw) {
 	maps.Copy(t.tools, tools)
 }
 
+// note takes a notification in: when the list has changed, nothing is known any
+// more.
+func (t *toolbox) note(method string) {
+	if method != wire.NoteTools {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tools, t.asked = map[string]toolFacts{}, time.Time{}
+}
+
 // maxTools bounds what an upstream that renames its tools can fill.
 const maxTools = 10_000
 

@@ -109,6 +109,7 @@ func response(method string, reply upstream.Reply) (wire.Raw, error) {
 // it asked for them.
 func (x *exchange) observer(out *responder) taskrun.Observer {
 	return func(method string, params wire.Raw) {
+		x.route.tools.note(method)
 		switch method {
 		case "notifications/progress":
 			if x.meta.ProgressToken == nil {

@@ -15,6 +15,7 @@ import (
 // call's own stream belongs to it and to no other (contract 9).
 type conversation struct {
 	legacy  *legacy
+	session *session
 	header  http.Header
 	request Request
 	handler Handler
@@ -27,6 +28,27 @@ type conversation struct {
 
 // maxQuestions limits how many requests of the upstream one call answers at once.
 const maxQuestions = 32
+
+// send sends the request and waits for its response, or for the outcome of the
+// task that it makes.
+func (c *conversation) send(ctx context.Context, asTask bool) (answer, error) {
+	params := c.request.Params
+	if asTask {
+		params = withTask(params)
+	}
+	a, err := c.legacy.endpoint.exchange(ctx, outgoing{
+		message: wire.Message{ID: number(c.request.ID), Method: c.request.Method, Params: params},
+		header:  c.header,
+		abandon: func() { c.sendCancelled(ctx) },
+	}, func(m wire.Message) { c.receive(ctx, m) })
+	if err != nil || !asTask {
+		return a, err
+	}
+	if s, ok := createdTask(a.Result); ok {
+		return c.followTask(ctx, s)
+	}
+	return a, nil
+}
 
 func (c *conversation) receive(ctx context.Context, m wire.Message) {
 	switch {

@@ -24,6 +24,11 @@ func (*Credentials) String() string { return "(hidden)" }
 // GoString keeps the values out of %#v.
 func (*Credentials) GoString() string { return "(hidden)" }
 
+// before tells whether the token ends before that of d.
+func (c *Credentials) before(d *Credentials) bool {
+	return !c.Expires.IsZero() && (d.Expires.IsZero() || c.Expires.Before(d.Expires))
+}
+
 type credentialsKey struct{}
 
 // WithCredentials returns a context for what is done on behalf of a client.

@@ -23,6 +23,8 @@ type endpoint struct {
 	client  *http.Client
 	opts    Options
 	running *sync.WaitGroup // what goes on for a moment after an exchange
+	name    string          // tells the ids of this connector's own requests from another's
+	errands atomic.Uint64   // counts them
 }
 
 // outgoing is one message to be POSTed.

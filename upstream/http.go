@@ -2,10 +2,13 @@ package upstream
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
+
+	"taskgate/wire"
 )
 
 // HTTP is an upstream behind Streamable HTTP, of either era.
@@ -17,6 +20,7 @@ type HTTP struct {
 	legacy     *legacy
 	modern     *modern
 	infos      *flights[struct{}, Info]
+	audiences  *audiences
 	metrics    *metrics
 	unregister func()
 
@@ -48,11 +52,13 @@ func NewHTTP(o Options) (*HTTP, error) {
 
 func (h *HTTP) assemble() {
 	o := h.opts
-	h.endpoint = &endpoint{client: newClient(o), opts: o, running: &h.running}
+	h.endpoint = &endpoint{client: newClient(o), opts: o, running: &h.running, name: rand.Text()[:8]}
 	h.sessions = &pool{opts: o, opening: newFlights[sessionKey, *session](&h.running), sessions: map[sessionKey]*session{}}
-	h.metrics = newMetrics(h.sessions.size)
+	h.audiences = &audiences{opts: o, running: &h.running, all: map[sessionKey]*audience{}}
+	h.metrics = newMetrics(h.sessions.size, h.audiences.size)
+	h.audiences.metrics = h.metrics
 	h.modern = &modern{endpoint: h.endpoint, opts: o}
-	h.legacy = &legacy{endpoint: h.endpoint, sessions: h.sessions, opts: o, metrics: h.metrics}
+	h.legacy = &legacy{endpoint: h.endpoint, sessions: h.sessions, listing: newFlights[*session, struct{}](&h.running), opts: o, metrics: h.metrics}
 	h.sessions.end = h.legacy.end
 	h.detector = &detector{modern: h.modern, opts: o, metrics: h.metrics, probes: newFlights[string, Era](&h.running), known: o.Era}
 	h.infos = newFlights[struct{}, Info](&h.running)
@@ -63,6 +69,8 @@ func (h *HTTP) assemble() {
 type dialect interface {
 	call(ctx context.Context, r Request, h Handler) (reply Reply, doubt bool, err error)
 	info(ctx context.Context) (info Info, doubt bool, err error)
+	// listen is a source. An error is errDeaf, or says how the stream broke.
+	listen(ctx context.Context, r ListenRequest, wants <-chan wire.Filter, to *audience) (doubt bool, err error)
 }
 
 func (h *HTTP) dialect(era Era) dialect {
@@ -78,10 +86,17 @@ func (h *HTTP) Call(ctx context.Context, r Request, hd Handler) (Reply, error) {
 		return Reply{}, err
 	}
 	defer h.gate.leave()
-	if h.opts.NeedsClient && credentialsOf(ctx) == nil {
-		return Reply{}, unauthorized(errNoClient)
+	if err := h.needsClient(ctx); err != nil {
+		return Reply{}, err
 	}
 	return speak(ctx, h, r, func(d dialect) (Reply, bool, error) { return d.call(ctx, r, hd) })
+}
+
+func (h *HTTP) needsClient(ctx context.Context) error {
+	if h.opts.NeedsClient && credentialsOf(ctx) == nil {
+		return unauthorized(errNoClient)
+	}
+	return nil
 }
 
 // Info implements Caller. Those who ask at once share the answer.
@@ -147,6 +162,7 @@ func (h *HTTP) runOnce(ctx context.Context) {
 // Close implements Caller. An error means that calls are still running when
 // ctx ends; their sessions then stay, for whoever may take the calls up again.
 func (h *HTTP) Close(ctx context.Context) error {
+	h.audiences.close()
 	first, err := h.gate.close(ctx)
 	if first {
 		h.unregister()

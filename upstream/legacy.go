@@ -16,6 +16,7 @@ import (
 type legacy struct {
 	endpoint *endpoint
 	sessions *pool
+	listing  *flights[*session, struct{}] // of tools
 	opts     Options
 	metrics  *metrics
 }
@@ -52,12 +53,8 @@ func (l *legacy) call(ctx context.Context, r Request, h Handler) (reply Reply, d
 
 func (l *legacy) callIn(ctx context.Context, s *session, header http.Header, r Request, h Handler) (answer, error) {
 	callCtx, fail := context.WithCancelCause(ctx)
-	c := &conversation{legacy: l, header: s.headers(header), request: r, handler: h, fail: fail, questions: map[string]context.CancelFunc{}}
-	a, err := l.endpoint.exchange(callCtx, outgoing{
-		message: wire.Message{ID: number(r.ID), Method: r.Method, Params: r.Params},
-		header:  c.header,
-		abandon: func() { c.sendCancelled(ctx) },
-	}, func(m wire.Message) { c.receive(callCtx, m) })
+	c := &conversation{legacy: l, session: s, header: s.headers(header), request: r, handler: h, fail: fail, questions: map[string]context.CancelFunc{}}
+	a, err := c.send(callCtx, l.needsTask(ctx, s, header, r))
 	fail(nil)
 	c.asking.Wait()
 	var own *Error
@@ -139,9 +136,10 @@ func (l *legacy) info(ctx context.Context) (info Info, doubt bool, err error) {
 	if err != nil {
 		return Info{}, noLegacy(err), err
 	}
+	deaf := l.isDeaf(ctx, s)
 	l.end(context.WithoutCancel(ctx), s)
 	o, _ := wire.ParseObject(s.init) // initialize has seen that it is one
-	return Info{Capabilities: o.Get("capabilities"), ServerInfo: o.Get("serverInfo"), Instructions: o.Get("instructions")}, false, nil
+	return Info{Capabilities: o.Get("capabilities"), ServerInfo: o.Get("serverInfo"), Instructions: o.Get("instructions"), Deaf: deaf}, false, nil
 }
 
 // noLegacy tells whether a session could not be opened in a way that suggests

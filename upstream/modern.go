@@ -14,29 +14,54 @@ import (
 type modern struct {
 	endpoint *endpoint
 	opts     Options
+	tasks    tasksNeeded
 }
 
-// call sends the request. Closing the stream is how it is cancelled.
+// call sends the request. Closing the stream is how it is cancelled. A tool that
+// turns out to run only as a task was refused unread, so it is called again.
 func (d *modern) call(ctx context.Context, r Request, h Handler) (reply Reply, doubt bool, err error) {
-	a, err := d.send(ctx, r, func(m wire.Message) {
+	tool := toolOf(r)
+	receive := func(m wire.Message) {
 		if m.IsRequest() { // this revision has none; it cannot be answered either
 			d.opts.Log.Debug("upstream sent a request on a modern stream", zap.String("upstream", d.opts.Name), zap.String("method", m.Method))
 			return
 		}
 		deliver(h, r.ID, m)
-	})
+	}
+	declare := tool != "" && d.tasks.by(tool)
+	a, err := d.send(ctx, number(r.ID), r, declare, receive)
+	if err == nil && tool != "" && !declare && a.wantsTasks() {
+		d.tasks.note(tool)
+		a, err = d.send(ctx, number(r.ID), r, true, receive)
+	}
+	if err == nil && wire.ResultType(a.Result) == wire.ResultTask {
+		reply, err = d.followTask(ctx, r, h, a.Result)
+		return reply, false, err
+	}
 	return a.Reply, wrongEndpoint(err) || a.legacyOnly(), err
 }
 
-func (d *modern) send(ctx context.Context, r Request, receive func(wire.Message)) (answer, error) {
-	params, err := modernParams(r)
+// toolOf is the tool that a request calls; "" for other requests.
+func toolOf(r Request) string {
+	if r.Method != "tools/call" {
+		return ""
+	}
+	params, _ := wire.ParseObject(r.Params)
+	name, _ := wire.String(params.Get("name"))
+	return name
+}
+
+// send sends a request and returns its response. tasks says whether to declare
+// the extension.
+func (d *modern) send(ctx context.Context, id wire.Raw, r Request, tasks bool, receive func(wire.Message)) (answer, error) {
+	params, err := modernParams(r, tasks)
 	if err != nil {
 		return answer{}, err
 	}
 	header := callHeader(r, Modern)
 	wire.SetHeaders(header, r.Method, params)
 	return d.endpoint.exchange(ctx, outgoing{
-		message: wire.Message{ID: number(r.ID), Method: r.Method, Params: params.Bytes()},
+		message: wire.Message{ID: id, Method: r.Method, Params: params.Bytes()},
 		header:  header,
 	}, receive)
 }
@@ -56,7 +81,8 @@ func modernCode(code int) bool {
 	return code == wire.CodeHeaderMismatch || code == wire.CodeMissingCapability || code == wire.CodeUnsupportedVersion
 }
 
-// handshakeID is the id of initialize and server/discover. No Request has it.
+// handshakeID is the id of initialize and server/discover, and that of requests
+// which are the connector's own. No Request of a caller has it.
 const handshakeID = 0
 
 // discover sends server/discover on the gateway's own behalf, with the headers
@@ -64,7 +90,7 @@ const handshakeID = 0
 func (d *modern) discover(ctx context.Context, header http.Header) (a answer, err error) {
 	err = within(ctx, d.opts.InitializeTimeout, "server/discover", func(ctx context.Context) (err error) {
 		r := Request{ID: handshakeID, Method: "server/discover", ClientInfo: d.opts.clientInfo(), Header: header}
-		a, err = d.send(ctx, r, func(wire.Message) {})
+		a, err = d.send(ctx, number(handshakeID), r, false, func(wire.Message) {})
 		return err
 	})
 	return a, err

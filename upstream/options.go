@@ -42,7 +42,8 @@ type Options struct {
 	// in bytes after decompression. Default: 16 MiB each.
 	MaxResponse int64
 	MaxEvent    int
-	// MaxSessions limits the legacy sessions that are open at once. Default: 1000.
+	// MaxSessions limits the legacy sessions that are open at once, and the
+	// streams that are listened to. Default: 1000.
 	MaxSessions int
 	// SessionIdle is how long a session without calls is kept. Default: 5 min.
 	SessionIdle time.Duration
@@ -54,6 +55,10 @@ type Options struct {
 	// CancelTimeout limits telling the upstream that a call or a session is
 	// over. Default: 2 s.
 	CancelTimeout time.Duration
+	// Retry is the pause before a stream that broke is opened again, and before
+	// an upstream's task is asked for again; repeated pauses grow to 30 times as
+	// long. Default: 1 s.
+	Retry time.Duration
 	// Concurrency is how many calls are expected at once: so many idle
 	// connections are kept. Default: 256.
 	Concurrency int
@@ -82,6 +87,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.ConnectTimeout, 5*time.Second)
 	setDefault(&o.InitializeTimeout, 15*time.Second)
 	setDefault(&o.CancelTimeout, 2*time.Second)
+	setDefault(&o.Retry, time.Second)
 	setDefault(&o.Concurrency, 256)
 	if o.Log == nil {
 		o.Log = zap.NewNop()

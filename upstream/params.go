@@ -34,15 +34,21 @@ func legacyParams(r Request) (wire.Raw, error) {
 }
 
 // modernParams puts in what each modern request says of its sender
-// (basic/index#meta).
-func modernParams(r Request) (wire.Object, error) {
+// (basic/index#meta). tasks declares the extension, whether its caller did or not.
+func modernParams(r Request, tasks bool) (wire.Object, error) {
 	params, meta, err := takeApart(r.Params)
 	if err != nil {
 		return nil, err
 	}
+	capabilities := r.Capabilities.WithoutTasks()
+	if tasks {
+		capabilities = r.Capabilities.WithTasks()
+	}
 	meta = meta.With(wire.MetaVersion, wire.Quote(wire.Version)).
-		With(wire.MetaCapabilities, r.Capabilities.WithoutTasks()).
-		With(wire.MetaProgressToken, number(r.ID))
+		With(wire.MetaCapabilities, capabilities)
+	if r.ID != handshakeID {
+		meta = meta.With(wire.MetaProgressToken, number(r.ID))
+	}
 	if r.ClientInfo != nil {
 		meta = meta.With(wire.MetaClientInfo, r.ClientInfo)
 	}

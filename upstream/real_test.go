@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,23 @@ func TestEverything(t *testing.T) {
 		if !strings.Contains(string(reply.Result), "poem-7") {
 			t.Errorf("result: %s", reply.Result)
 		}
+	})
+
+	t.Run("resource updates", func(t *testing.T) {
+		r := toolCall(17, "toggle-subscriber-updates", `{}`)
+		want := wire.Filter{Tools: true, URIs: []string{"demo://resource/dynamic/text/1"}}
+		s, err := h.Listen(t.Context(), ListenRequest{Want: want, Principal: r.Principal, Capabilities: r.Capabilities})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		check(t, "honoured", s.Honoured().Equal(want), true)
+		if _, err := h.Call(t.Context(), r, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "an update", func() bool {
+			return slices.ContainsFunc(s.Take(), func(n Notification) bool { return wire.UpdatedURI(n.Params) == want.URIs[0] })
+		})
 	})
 
 	t.Run("what was not declared is not offered", func(t *testing.T) {

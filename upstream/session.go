@@ -15,6 +15,7 @@ type session struct {
 	id      string   // Mcp-Session-Id; "" when the server gave none
 	version string   // negotiated protocol version
 	init    wire.Raw // the InitializeResult
+	tools   toolList
 
 	// guarded by pool.mu
 	calls     int

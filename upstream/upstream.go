@@ -56,6 +56,8 @@ type Info struct {
 	ServerInfo   wire.Raw // nil when it did not say
 	Instructions wire.Raw // nil when it did not say; a JSON string
 	Modern       bool
+	// Deaf: it announces changes, maybe, but has no stream to tell of them.
+	Deaf bool
 }
 
 // Caller is one upstream.
@@ -66,8 +68,13 @@ type Caller interface {
 	Call(ctx context.Context, r Request, h Handler) (Reply, error)
 	// Info asks the upstream what it is. Errors are as those of Call.
 	Info(ctx context.Context) (Info, error)
-	// Close refuses new calls, waits for the running ones until ctx ends, and
-	// ends idle sessions and what else is open. A session with running calls
-	// stays.
+	// Listen hears what the upstream says on its own account, from now until
+	// the subscription is closed. ctx bounds the wait for the upstream's word on
+	// what it honours. Errors are *Error, of kind Full or Closed: an upstream
+	// that cannot be reached is tried again.
+	Listen(ctx context.Context, r ListenRequest) (*Subscription, error)
+	// Close ends subscriptions, refuses new calls, waits for the running ones
+	// until ctx ends, and ends idle sessions and what else is open. A session
+	// with running calls stays.
 	Close(ctx context.Context) error
 }

@@ -150,6 +150,15 @@ func (c Capabilities) Interactive() Raw {
 	return out.Bytes()
 }
 
+// WithTasks is the object with the tasks extension declared.
+func (c Capabilities) WithTasks() Raw {
+	extensions, _ := c.o.Object("extensions")
+	if isObject(extensions.Get(TasksExtension)) {
+		return c.Raw()
+	}
+	return c.o.With("extensions", extensions.With(TasksExtension, Raw(`{}`)).Bytes()).Bytes()
+}
+
 // WithoutTasks is the object less the tasks extension and the "tasks" of
 // 2025-11-25: what is announced to a modern upstream whose tasks this gateway
 // makes itself.

@@ -5,6 +5,14 @@ import (
 	"strconv"
 )
 
+// ResultType is the resultType of a decoded message's result; "" where there is
+// none, as in those of a legacy server.
+func ResultType(result Raw) string {
+	o, _ := splitObject(result)
+	t, _ := String(o.Get("resultType"))
+	return t
+}
+
 // ModernResult turns a legacy server's result of method into one that a client
 // of 2026-07-28 accepts. Where they are absent it adds resultType "complete",
 // the caching hints of list, read and discover results (stale at once, private:

@@ -14,6 +14,9 @@ type Tool struct {
 	// description and a schema that takes any object.
 	Definition wire.Raw
 	Run        Func
+	// Task makes the upstream run it only as a task of its own: SEP-2663, or
+	// execution.taskSupport "required" of 2025-11-25.
+	Task bool
 }
 
 // Func runs a tool. In the modern era it runs anew in every round of questions,
@@ -28,8 +31,9 @@ type Call struct {
 	Arguments    wire.Object
 	Capabilities wire.Capabilities // of the client, as it declared them
 
-	x   *exchange
-	ask func(questions []Question) (map[string]wire.Raw, *wire.Error)
+	x    *exchange
+	task *task // nil unless it runs as one
+	ask  func(questions []Question) (map[string]wire.Raw, *wire.Error)
 }
 
 // Question is a server-to-client request. Keys are unique within a tool.
@@ -58,6 +62,9 @@ func (c *Call) Sleep(d time.Duration) bool {
 // Progress tells the client how far the call is, if it gave a token. A total of
 // 0 and an empty message are left out.
 func (c *Call) Progress(progress, total float64, message string) {
+	if c.task != nil {
+		c.task.say(message)
+	}
 	meta, _ := c.Params.Object("_meta")
 	token := meta.Get(wire.MetaProgressToken)
 	if token == nil {

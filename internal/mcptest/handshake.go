@@ -41,14 +41,18 @@ func (u *Upstream) LoseSessions() {
 }
 
 // Broadcast sends a message on the GET stream of each session of a legacy
-// upstream; what comes back is in the ledger.
+// upstream, where what comes back is in the ledger, or to those who listen to a
+// modern one and have asked for it.
 func (u *Upstream) Broadcast(m wire.Message) {
-	if e, ok := u.era.(*legacy); ok {
+	switch e := u.era.(type) {
+	case *legacy:
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		for _, s := range e.sessions {
 			s.standalone.append(m)
 		}
+	case *modern:
+		e.listeners.tell(m)
 	}
 }
 

@@ -99,6 +99,9 @@ func (e *legacy) notified(s *session, m wire.Message) {
 
 func (e *legacy) request(w http.ResponseWriter, r *http.Request, rec Received, s *session) {
 	params, err := rec.Message.ParamsObject()
+	if err == nil && e.tasks(w, r, rec, params) {
+		return
+	}
 	if err == nil && rec.Message.Method == "tools/call" {
 		if err = e.call(w, r, rec, s, params); err == nil {
 			return
@@ -137,6 +140,9 @@ func (e *legacy) call(w http.ResponseWriter, r *http.Request, rec Received, s *s
 	if err != nil {
 		return err
 	}
+	if tool.Task {
+		return e.callTask(w, r, rec, s, params, tool)
+	}
 	x := newExchange(rec, params, e.streamID())
 	if !e.u.keep(x) {
 		return wire.Errorf(wire.CodeInternal, "closing")
@@ -161,6 +167,22 @@ func (e *legacy) call(w http.ResponseWriter, r *http.Request, rec Received, s *s
 	return nil
 }
 
+// callTask makes a task of a call that asks for one.
+func (e *legacy) callTask(w http.ResponseWriter, r *http.Request, rec Received, s *session, params wire.Object, tool Tool) *wire.Error {
+	if _, ok := params.Object("task"); !ok {
+		return wire.Errorf(wire.CodeMethodNotFound, "Tool %s requires task augmentation", tool.Name)
+	}
+	arguments, _ := params.Object("arguments")
+	c := &Call{Tool: tool.Name, Params: params, Arguments: arguments, Capabilities: s.capabilities}
+	c.ask = func(questions []Question) (map[string]wire.Raw, *wire.Error) { return c.task.askLegacy(s, questions) }
+	t, err := e.u.start(rec, params, tool, c)
+	if err != nil {
+		return err
+	}
+	e.respond(w, r, rec, wire.Object{}.With("task", t.object("ttl", "pollInterval").Bytes()).Bytes(), nil)
+	return nil
+}
+
 // get serves the stream that belongs to no request, or resumes a lost one.
 func (e *legacy) get(w http.ResponseWriter, r *http.Request) {
 	s := e.session(w, r)
@@ -170,7 +192,7 @@ func (e *legacy) get(w http.ResponseWriter, r *http.Request) {
 	last := r.Header.Get(wire.HeaderLastEvent)
 	if last == "" {
 		s.standalone.resume()
-		_ = s.standalone.serve(r.Context(), w, 0)
+		_ = s.standalone.serve(r.Context(), w, s.standalone.length()) // what was said before is gone
 		return
 	}
 	id, n, _ := strings.Cut(last, "/")

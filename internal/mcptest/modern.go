@@ -8,7 +8,10 @@ import (
 )
 
 // modern serves 2026-07-28.
-type modern struct{ u *Upstream }
+type modern struct {
+	u         *Upstream
+	listeners listeners
+}
 
 // errPaused is what Ask returns when the answers are not there yet.
 var errPaused = wire.Errorf(wire.CodeInternal, "the tool waits for input; return this error as it is")
@@ -35,9 +38,19 @@ func (e *modern) serve(w http.ResponseWriter, r *http.Request, rec Received) {
 			return
 		}
 	}
+	if err == nil && m.Method == "subscriptions/listen" && e.u.methods[m.Method] == nil {
+		if err = e.listen(w, r, rec, params); err == nil {
+			return
+		}
+	}
 	var result wire.Raw
 	if err == nil {
-		result, err = e.answer(m.Method, params)
+		var ok bool
+		if result, err, ok = e.tasks(m.Method, params, meta); ok {
+			result = modernResult(m.Method, result)
+		} else {
+			result, err = e.answer(m.Method, params)
+		}
 	}
 	answer := respond(m.ID, result, err)
 	writeMessage(w, messageStatus(answer), answer)
@@ -81,6 +94,9 @@ func (e *modern) call(w http.ResponseWriter, r *http.Request, rec Received, para
 	if err := wire.CheckParamHeaders(r.Header, definition.Get("inputSchema"), params.Get("arguments")); err != nil {
 		return err
 	}
+	if tool.Task {
+		return e.callTask(w, rec, params, meta, tool)
+	}
 	answers, err := e.answers(params)
 	if err != nil {
 		return err
@@ -104,6 +120,23 @@ func (e *modern) call(w http.ResponseWriter, r *http.Request, rec Received, para
 	if e.u.reply(r.Context(), w, x, messageStatus) != nil {
 		e.u.cancel(x) // a closed stream is the cancellation of this era
 	}
+	return nil
+}
+
+// callTask makes a task of a call that declares the extension.
+func (e *modern) callTask(w http.ResponseWriter, rec Received, params wire.Object, meta wire.Meta, tool Tool) *wire.Error {
+	if !meta.Capabilities.DeclaresTasks() {
+		return wire.MissingCapability(wire.TasksRequired)
+	}
+	arguments, _ := params.Object("arguments")
+	c := &Call{Tool: tool.Name, Params: params, Arguments: arguments, Capabilities: meta.Capabilities}
+	c.ask = func(questions []Question) (map[string]wire.Raw, *wire.Error) { return c.task.askModern(questions) }
+	t, err := e.u.start(rec, params, tool, c)
+	if err != nil {
+		return err
+	}
+	created := t.object("ttlMs", "pollIntervalMs").With("resultType", wire.Quote(wire.ResultTask))
+	writeMessage(w, http.StatusOK, wire.Result(rec.Message.ID, created.Bytes()))
 	return nil
 }
 

@@ -100,6 +100,11 @@ func (s *session) ask(x *exchange, questions []Question) (map[string]wire.Raw, *
 		waiting[i] = answer
 		x.stream.append(wire.Message{ID: wire.Raw(id), Method: q.Method, Params: q.Params})
 	}
+	return s.collect(x, questions, waiting)
+}
+
+// collect waits for all answers.
+func (s *session) collect(x *exchange, questions []Question, waiting []chan wire.Message) (map[string]wire.Raw, *wire.Error) {
 	got := map[string]wire.Raw{}
 	for i, q := range questions {
 		select {

@@ -78,6 +78,19 @@ func (s *stream) change(f func()) {
 // resume counts a reader that came later.
 func (s *stream) resume() { s.change(func() { s.readers++ }) }
 
+func (s *stream) length() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.events)
+}
+
+// reading counts the readers that came later and have not left.
+func (s *stream) reading() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.readers - 1
+}
+
 func (s *stream) leave() { s.change(func() { s.readers-- }) }
 
 // next waits for event n; ok is false after the last one.

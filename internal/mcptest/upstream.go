@@ -43,6 +43,7 @@ type Upstream struct {
 	faults
 
 	era     era
+	made    taskTable
 	tools   []Tool
 	methods map[string]Method
 	runs    sync.WaitGroup
@@ -69,7 +70,7 @@ func NewLegacy(tools ...Tool) *Upstream {
 // InputRequiredResult).
 func NewModern(tools ...Tool) *Upstream {
 	u := newUpstream(tools)
-	u.era = &modern{u}
+	u.era = &modern{u: u}
 	return u
 }
 
@@ -160,6 +161,9 @@ func (t Tool) definition() wire.Raw {
 	o, err := wire.ParseObject(t.Definition)
 	if err != nil {
 		panic("mcptest: definition of " + t.Name + ": " + err.Error())
+	}
+	if t.Task {
+		o = o.With("execution", wire.Raw(`{"taskSupport":"required"}`))
 	}
 	return o.With("name", wire.Quote(t.Name)).Bytes()
 }
