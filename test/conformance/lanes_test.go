@@ -52,10 +52,7 @@ type lane struct {
 }
 
 func TestLanes(t *testing.T) {
-	suite, err := FindSuite(os.Getenv("TASKGATE_NPM"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	suite := Suite{mcptest.Node(t), mcptest.NPMFile(t, "@modelcontextprotocol", "conformance", "dist", "index.js")}
 	excuses, err := ParseExcuses(excusesFile)
 	if err != nil {
 		t.Fatal(err)

@@ -14,25 +14,8 @@ import (
 
 // Suite is the installed npm package @modelcontextprotocol/conformance.
 type Suite struct {
-	node   string
-	script string
-}
-
-// FindSuite looks for the suite below the folder that holds node_modules. It
-// comes with a Node of its own, because the suite needs version 22.
-func FindSuite(npm string) (Suite, error) {
-	modules := filepath.Join(npm, "node_modules")
-	s := Suite{
-		node:   filepath.Join(modules, "node", "bin", "node"),
-		script: filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js"),
-	}
-	if _, err := os.Stat(s.script); err != nil {
-		return s, fmt.Errorf("conformance suite (make deps installs it): %w", err)
-	}
-	if _, err := os.Stat(s.node); err != nil {
-		s.node = "node" // no such package for this platform
-	}
-	return s, nil
+	Node   string // the program, version 22 or newer
+	Script string // the package's dist/index.js
 }
 
 // Check is one outcome of the suite.
@@ -68,8 +51,8 @@ func (s Suite) Run(ctx context.Context, into Report, url string, flags ...string
 		return err
 	}
 	defer os.RemoveAll(dir)
-	args := append([]string{s.script, "server", "--url", url, "-o", dir}, flags...)
-	out, err := exec.CommandContext(ctx, s.node, args...).CombinedOutput()
+	args := append([]string{s.Script, "server", "--url", url, "-o", dir}, flags...)
+	out, err := exec.CommandContext(ctx, s.Node, args...).CombinedOutput()
 	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
 		return fmt.Errorf("run the suite: %w", err)
 	}

@@ -26,7 +26,7 @@ func (r refusal) check(t *testing.T, reply mcptest.Reply) {
 }
 
 func TestBadInputIsRefused(t *testing.T) {
-	g := Start(t, Options{Upstream: StartEverything(t).URL})
+	g := Start(t, Options{Upstream: mcptest.Everything(t, "streamableHttp").URL})
 	c := newClient(t, g.Endpoint)
 	good := goodBody()
 	for _, tc := range []struct {
@@ -102,7 +102,7 @@ func body(b []byte) []mcptest.Option {
 }
 
 func TestTasksSurfaceRefuses(t *testing.T) {
-	g := Start(t, Options{Upstream: StartEverything(t).URL})
+	g := Start(t, Options{Upstream: mcptest.Everything(t, "streamableHttp").URL})
 	c := newClient(t, g.Endpoint)
 	unknown := taskParams(strings.Repeat("A", 26))
 	for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
@@ -129,7 +129,7 @@ func TestTasksSurfaceRefuses(t *testing.T) {
 // An unknown tool is the upstream's business; its answer comes through.
 func TestUnknownToolIsAnsweredByTheUpstream(t *testing.T) {
 	t.Run("as a result", func(t *testing.T) {
-		c := newClient(t, Start(t, Options{Upstream: StartEverything(t).URL}).Endpoint)
+		c := newClient(t, Start(t, Options{Upstream: mcptest.Everything(t, "streamableHttp").URL}).Endpoint)
 		r := resultOf(t, c.call(t, "nope", arguments{}))
 		if string(r.Get("isError")) != "true" || !strings.Contains(text(t, r.Bytes()), "nope") {
 			t.Errorf("result: %s", r.Bytes())

@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"taskgate/internal/mcptest"
 	"taskgate/wire"
 )
 
@@ -65,7 +65,7 @@ const (
 // The clients that know tasks call a slow tool and must see its result through a
 // task; those that do not must see the same result without one.
 func TestClientsSeeTheResultOfASlowTool(t *testing.T) {
-	g := Start(t, Options{Upstream: StartEverything(t).URL, Policy: promoteSoon})
+	g := Start(t, Options{Upstream: mcptest.Everything(t, "streamableHttp").URL, Policy: promoteSoon})
 	args := lasting(2, 2)
 	for _, c := range []struct {
 		name  string
@@ -104,7 +104,7 @@ func TestClientsSeeTheResultOfASlowTool(t *testing.T) {
 }
 
 func TestClientsAnswerAQuestion(t *testing.T) {
-	g := Start(t, Options{Upstream: StartEverything(t).URL, Policy: promoteSoon})
+	g := Start(t, Options{Upstream: mcptest.Everything(t, "streamableHttp").URL, Policy: promoteSoon})
 	const tool = "trigger-elicitation-request"
 	for name, call := range map[string]func(t *testing.T, url string) string{
 		"mcpdo": func(t *testing.T, url string) string { return newMcpdo(t, url).answer(t, tool) },
@@ -130,7 +130,7 @@ func TestClientsAnswerAQuestion(t *testing.T) {
 }
 
 func TestExtTasksCancels(t *testing.T) {
-	g := Start(t, Options{Upstream: StartEverything(t).URL, Policy: promoteSoon})
+	g := Start(t, Options{Upstream: mcptest.Everything(t, "streamableHttp").URL, Policy: promoteSoon})
 	seen := extTasks(t, g.Endpoint, longTool, lasting(600, 600), "cancel")
 	if seen.Status != wire.StatusCancelled {
 		t.Errorf("outcome: %s (%s), want cancelled", seen.Status, seen.Error)
@@ -145,9 +145,9 @@ func inspector(t testing.TB, url, tool string, toolArgs ...string) wire.Raw {
 	for _, a := range toolArgs {
 		args = append(args, "--tool-arg", a)
 	}
-	launcher := filepath.Join(Modules(t), "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js")
+	launcher := mcptest.NPMFile(t, "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js")
 	var out struct{ Result wire.Raw }
-	parse(t, RunNode(t, []string{"HOME=" + t.TempDir()}, launcher, args...), &out)
+	parse(t, runNode(t, []string{"HOME=" + t.TempDir()}, launcher, args...), &out)
 	return out.Result
 }
 
@@ -161,18 +161,18 @@ type mcpdo struct {
 func newMcpdo(t testing.TB, url string) mcpdo {
 	t.Helper()
 	m := mcpdo{
-		script: filepath.Join(Modules(t), "@modelcontextprotocol", "inspector", "clients", "mcpdo", "build", "mcp-bin.js"),
+		script: mcptest.NPMFile(t, "@modelcontextprotocol", "inspector", "clients", "mcpdo", "build", "mcp-bin.js"),
 		url:    url,
 		env:    []string{"HOME=" + t.TempDir(), "MCP_INSPECTOR_SECRET_STORE=file"},
 	}
-	RunNode(t, m.env, m.script, "connect", url, "--era", "modern", "--transport", "http")
-	t.Cleanup(func() { RunNode(t, m.env, m.script, "daemon", "stop") })
+	runNode(t, m.env, m.script, "connect", url, "--era", "modern", "--transport", "http")
+	t.Cleanup(func() { runNode(t, m.env, m.script, "daemon", "stop") })
 	return m
 }
 
 func (m mcpdo) run(t testing.TB, args ...string) wire.Raw {
 	t.Helper()
-	return RunNode(t, m.env, m.script, append([]string{"--connection", m.url, "--format", "json"}, args...)...)
+	return runNode(t, m.env, m.script, append([]string{"--connection", m.url, "--format", "json"}, args...)...)
 }
 
 // answer calls a tool that asks one question, and answers it.
@@ -198,7 +198,7 @@ type extTasksSeen struct {
 func extTasks(t testing.TB, url, tool string, args arguments, more ...string) extTasksSeen {
 	t.Helper()
 	var seen extTasksSeen
-	parse(t, RunDriver(t, "exttasks.mjs", append([]string{url, tool, marshal(t, args)}, more...)...), &seen)
+	parse(t, runDriver(t, "exttasks.mjs", append([]string{url, tool, marshal(t, args)}, more...)...), &seen)
 	if seen.Era != "modern" || seen.Kind != "task" {
 		t.Errorf("ext-tasks was %s and saw a %s, want modern and task", seen.Era, seen.Kind)
 	}
@@ -214,7 +214,7 @@ type typescriptSeen struct {
 func typescript(t testing.TB, url, tool string, args arguments) typescriptSeen {
 	t.Helper()
 	var seen typescriptSeen
-	parse(t, RunDriver(t, "tsclient.mjs", url, tool, marshal(t, args)), &seen)
+	parse(t, runDriver(t, "tsclient.mjs", url, tool, marshal(t, args)), &seen)
 	if seen.Era != "modern" {
 		t.Errorf("the TypeScript client was %s, want modern", seen.Era)
 	}

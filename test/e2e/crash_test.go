@@ -63,6 +63,7 @@ func crashSeed(t *testing.T) uint64 {
 func bothEras(legacy, modern string) string {
 	return fmt.Sprintf(`
 lease: 2s
+timeouts: {store: 1s}
 upstreams:
   - {name: legacy, path: /legacy, url: %q}
   - {name: modern, path: /modern, url: %q}

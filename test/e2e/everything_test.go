@@ -19,7 +19,7 @@ func lasting(duration, steps float64) arguments {
 }
 
 func TestSlowToolOfALegacyServerBecomesATask(t *testing.T) {
-	server := StartEverything(t)
+	server := mcptest.Everything(t, "streamableHttp")
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, Start(t, Options{Upstream: server.URL, Policy: promoteSoon, Store: store(t)}).Endpoint)
@@ -40,7 +40,7 @@ func TestSlowToolOfALegacyServerBecomesATask(t *testing.T) {
 }
 
 func TestQuickToolStaysSynchronous(t *testing.T) {
-	c := newClient(t, Start(t, Options{Upstream: StartEverything(t).URL}).Endpoint)
+	c := newClient(t, Start(t, Options{Upstream: mcptest.Everything(t, "streamableHttp").URL}).Endpoint)
 	r := resultOf(t, c.call(t, "echo", arguments{"message": "hello"}))
 	if got := text(t, r.Bytes()); got != "Echo: hello" {
 		t.Errorf("result: %q", got)
@@ -51,7 +51,7 @@ func TestQuickToolStaysSynchronous(t *testing.T) {
 }
 
 func TestSlowToolIsHeldForClientsWithoutTasks(t *testing.T) {
-	c := newClient(t, Start(t, Options{Upstream: StartEverything(t).URL, Policy: promoteSoon}).Endpoint)
+	c := newClient(t, Start(t, Options{Upstream: mcptest.Everything(t, "streamableHttp").URL, Policy: promoteSoon}).Endpoint)
 	r := resultOf(t, c.call(t, longTool, lasting(2, 2), mcptest.WithCapabilities(mcptest.NoCapabilities)))
 	if got := text(t, r.Bytes()); !strings.HasPrefix(got, "Long running operation completed") {
 		t.Errorf("result: %q", got)
@@ -71,7 +71,7 @@ func TestQuestionIsAnsweredByUpdate(t *testing.T) {
 			wire.Raw(`{"role":"assistant","model":"none","content":{"type":"text","text":"a sampled answer"}}`), "a sampled answer"},
 	} {
 		t.Run(q.tool, func(t *testing.T) {
-			c := newClient(t, Start(t, Options{Upstream: StartEverything(t).URL, Policy: promoteSoon}).Endpoint)
+			c := newClient(t, Start(t, Options{Upstream: mcptest.Everything(t, "streamableHttp").URL, Policy: promoteSoon}).Endpoint)
 			id := c.start(t, q.tool, q.arguments)
 			task := c.wait(t, id, wire.StatusInputRequired)
 			asked, err := wire.ParseObject(task.Get("inputRequests"))
@@ -94,7 +94,7 @@ func TestQuestionIsAnsweredByUpdate(t *testing.T) {
 
 // server-everything never answers a call that was cancelled.
 func TestCancelEndsATaskThatTheUpstreamNeverEnds(t *testing.T) {
-	c := newClient(t, Start(t, Options{Upstream: StartEverything(t).URL, Policy: promoteSoon}).Endpoint)
+	c := newClient(t, Start(t, Options{Upstream: mcptest.Everything(t, "streamableHttp").URL, Policy: promoteSoon}).Endpoint)
 	id := c.start(t, longTool, lasting(600, 600))
 	within(t, 15*time.Second, "cancelling", func() {
 		ack := resultOf(t, c.send(t, "tasks/cancel", taskParams(id)))
@@ -108,7 +108,7 @@ func TestCancelEndsATaskThatTheUpstreamNeverEnds(t *testing.T) {
 }
 
 func TestLostSessionIsRegained(t *testing.T) {
-	server := StartEverything(t)
+	server := mcptest.Everything(t, "streamableHttp")
 	c := newClient(t, Start(t, Options{Upstream: server.URL, Policy: promoteSoon}).Endpoint)
 	echo := func() string {
 		return text(t, resultOf(t, c.call(t, "echo", arguments{"message": "hello"})).Bytes())
@@ -119,7 +119,7 @@ func TestLostSessionIsRegained(t *testing.T) {
 	running := c.start(t, longTool, lasting(600, 600))
 
 	server.Kill()
-	server.Restart(t)
+	server.Start()
 
 	if got := echo(); got != "Echo: hello" {
 		t.Errorf("result in the new session: %q", got)

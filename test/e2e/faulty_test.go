@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"taskgate/internal/mcptest"
+	"taskgate/internal/redistest"
 	"taskgate/wire"
 )
 
@@ -101,14 +103,14 @@ func TestUpstreamThatHangs(t *testing.T) {
 }
 
 func TestStoreThatIsDown(t *testing.T) {
-	redis := StartRedis(t)
-	g := Start(t, Options{Upstream: StartEverything(t).URL, Policy: promoteSoon, Store: redis.URL})
+	redis := redistest.Start(t)
+	g := Start(t, Options{Upstream: mcptest.Everything(t, "streamableHttp").URL, Policy: promoteSoon, Store: redis.URL()})
 	c := newClient(t, g.Endpoint)
 	before := c.start(t, longTool, lasting(600, 600))
 	ended := c.start(t, longTool, lasting(1, 1))
 	c.wait(t, ended, wire.StatusCompleted)
 
-	redis.Kill()
+	redis.Kill(t)
 
 	t.Run("a call stays synchronous", func(t *testing.T) {
 		r := resultOf(t, c.call(t, longTool, lasting(2, 2)))
@@ -176,7 +178,7 @@ func TestBadStartsAreExplained(t *testing.T) {
 }
 
 func TestTerminateEndsWithZero(t *testing.T) {
-	g := Start(t, Options{Upstream: StartEverything(t).URL})
+	g := Start(t, Options{Upstream: mcptest.Everything(t, "streamableHttp").URL})
 	c := newClient(t, g.Endpoint)
 	resultOf(t, c.call(t, "echo", arguments{"message": "hello"}))
 	if code := g.Terminate(t); code != 0 {

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"taskgate/internal/redistest"
 )
 
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
@@ -14,6 +16,6 @@ func stores(t testing.TB) map[string]func(testing.TB) string {
 	t.Helper()
 	return map[string]func(testing.TB) string{
 		"embedded": func(t testing.TB) string { return filepath.Join(t.TempDir(), "taskgate.db") },
-		"redis":    func(t testing.TB) string { return StartRedis(t).URL },
+		"redis":    func(t testing.TB) string { return redistest.Start(t).URL() },
 	}
 }
