@@ -85,7 +85,7 @@ func (h *Handler) hear(ctx context.Context, x *exchange, want wire.Filter) *upst
 		Principal: x.owner().String(), Header: x.keptHeaders(),
 	})
 	if err != nil {
-		h.opts.Log.Warn("upstream is not listened to", zap.String("upstream", x.route.Name), zap.Error(err))
+		h.opts.Log.Warn("upstream is not listened to", zap.String("upstream", x.route.Name), upstream.LogError(err))
 		return nil
 	}
 	return s

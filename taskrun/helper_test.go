@@ -378,6 +378,11 @@ func (s *scripted) Call(ctx context.Context, r upstream.Request, h upstream.Hand
 // Info implements upstream.Caller.
 func (s *scripted) Info(context.Context) (upstream.Info, error) { return upstream.Info{}, nil }
 
+// Listen implements upstream.Caller.
+func (s *scripted) Listen(context.Context, upstream.ListenRequest) (*upstream.Subscription, error) {
+	return nil, &upstream.Error{Kind: upstream.Closed, Err: errors.New("it is not listened to here")}
+}
+
 // Close implements upstream.Caller.
 func (s *scripted) Close(context.Context) error { return nil }
 
