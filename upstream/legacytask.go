@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -39,7 +40,7 @@ func (l *legacy) needsTask(ctx context.Context, s *session, header http.Header, 
 	})
 	if err != nil {
 		s.tools.set(nil, l.opts.Now()) // the call itself will show what is wrong
-		l.opts.Log.Debug("upstream did not list its tools", zap.String("upstream", l.opts.Name), cause(err))
+		l.opts.Log.Debug("upstream did not list its tools", zap.String("upstream", l.opts.Name), LogError(err))
 	}
 	needed, _ = s.tools.look(tool, l.opts.Now())
 	return needed
@@ -187,7 +188,7 @@ func (l *legacy) list(ctx context.Context, s *session, header http.Header) error
 			return err
 		}
 		if a.Error != nil {
-			return wire.ParseError(a.Error)
+			return fmt.Errorf("tools/list: error %d", wire.ParseError(a.Error).Code)
 		}
 		var page struct {
 			Tools []struct {
@@ -197,7 +198,7 @@ func (l *legacy) list(ctx context.Context, s *session, header http.Header) error
 			NextCursor wire.Raw
 		}
 		if err := json.Unmarshal(a.Result, &page); err != nil {
-			return err
+			return fmt.Errorf("tools/list: %w", err)
 		}
 		for _, tool := range page.Tools {
 			tools[tool.Name] = tool.Execution.TaskSupport == "required"

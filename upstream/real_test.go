@@ -86,6 +86,24 @@ func TestEverything(t *testing.T) {
 		})
 	})
 
+	t.Run("a tool that runs only as a task", func(t *testing.T) {
+		rec := &recorder{ask: func(context.Context, string, wire.Raw) (wire.Raw, *wire.Error) {
+			return wire.Raw(`{"action":"accept","content":{"interpretation":"snake"}}`), nil
+		}}
+		reply, err := h.Call(t.Context(), toolCall(18, "simulate-research-query", `{"topic":"python","ambiguous":true}`), rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(reply.Result), "Research Report: python (snake)") {
+			t.Errorf("result: %s", reply.Result)
+		}
+		progress, _, asked := rec.seen()
+		equal(t, "asked", asked, "elicitation/create")
+		if len(progress) < 3 {
+			t.Errorf("progress: %q", progress)
+		}
+	})
+
 	t.Run("what was not declared is not offered", func(t *testing.T) {
 		r := toolCall(13, "trigger-elicitation-request", `{}`)
 		r.Capabilities = wire.ParseCapabilities(nil)
