@@ -152,6 +152,19 @@ func TestDrainUnderARetry(t *testing.T) {
 	})
 }
 
+func TestNothingIsPromotedAfterADrain(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		r := w.replica()
+		done := r.drain(time.Minute)
+		check(t, "over", over(done), true)
+		c := r.call(atOnce) // by a connection that was slow to close
+		time.Sleep(promoteAfter)
+		check(t, "open records", w.open(ann), 0)
+		w.nth(1).returns(hello)
+		check(t, "reply", c.reply(), hello)
+	})
+}
+
 func TestDrainIsQuiet(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		core, logs := observer.New(zapcore.DebugLevel)

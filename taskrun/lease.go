@@ -24,10 +24,10 @@ var errLeaseInDoubt = errors.New("this replica's lease may be over")
 func (r *Runner) holder() string { return r.lease.Load().holder }
 
 // trustedHolder is the present incarnation, for records that it is to hold from
-// now on. It fails well before the lease is over.
+// now on. It fails well before the lease is over, and once it was given back.
 func (r *Runner) trustedHolder() (string, error) {
 	l := r.lease.Load()
-	if !time.Now().Before(l.until) {
+	if closed(r.quit) || !time.Now().Before(l.until) {
 		return "", errLeaseInDoubt
 	}
 	return l.holder, nil
