@@ -176,6 +176,11 @@ func (c *caller) Info(ctx context.Context) (upstream.Info, error) {
 	return c.info(ctx)
 }
 
+// Listen implements upstream.Caller: nothing can be heard.
+func (c *caller) Listen(context.Context, upstream.ListenRequest) (*upstream.Subscription, error) {
+	return nil, &upstream.Error{Kind: upstream.Closed, Err: errors.New("nothing to hear")}
+}
+
 func (c *caller) Close(context.Context) error { return nil }
 
 func (c *caller) got() []upstream.Request {
