@@ -151,12 +151,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	switch {
 	case err != nil:
-		h.record(x, req, h.finish(out, x, nil, err), err)
+		h.finish(out, x, req, nil, err)
 	case x.msg.IsNotification(): // none is defined on HTTP; some clients send them
 		w.WriteHeader(http.StatusAccepted)
 	default:
 		result, err := h.methodOf(x)(x.onBehalf(req.Context()), x, out)
-		h.record(x, req, h.finish(out, x, result, err), err)
+		h.finish(out, x, req, result, err)
 	}
 }
 
@@ -171,8 +171,10 @@ func (h *Handler) methodOf(x *exchange) method {
 }
 
 // finish writes the answer and returns its HTTP status.
-func (h *Handler) finish(out *responder, x *exchange, result wire.Raw, err error) (status int) {
-	status = http.StatusOK
+// finish answers. What the audit log has to say is written first: nobody holds
+// an answer that is not on record.
+func (h *Handler) finish(out *responder, x *exchange, req *http.Request, result wire.Raw, err error) {
+	status := http.StatusOK
 	msg := wire.Result(out.id, result)
 	if err != nil {
 		var rpc wire.Raw
@@ -181,9 +183,9 @@ func (h *Handler) finish(out *responder, x *exchange, result wire.Raw, err error
 		h.note(x, err)
 		challenge(out, x, err)
 	}
+	h.record(x, req, status, err)
 	out.finish(status, msg)
 	h.metrics.answered(x, status, err)
-	return status
 }
 
 // note logs what an operator should know of; a client's own mistakes are not.
