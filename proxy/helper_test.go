@@ -148,6 +148,7 @@ type caller struct {
 	call func(ctx context.Context, r upstream.Request, h upstream.Handler) (upstream.Reply, error)
 	list func(ctx context.Context, r upstream.Request, h upstream.Handler) (upstream.Reply, error) // of tools
 	info func(ctx context.Context) (upstream.Info, error)
+	hear func(ctx context.Context, r upstream.ListenRequest) (*upstream.Subscription, error)
 
 	mu       sync.Mutex
 	requests []upstream.Request
@@ -174,6 +175,13 @@ func (c *caller) Info(ctx context.Context) (upstream.Info, error) {
 		return upstream.Info{}, errors.New("not written")
 	}
 	return c.info(ctx)
+}
+
+func (c *caller) Listen(ctx context.Context, r upstream.ListenRequest) (*upstream.Subscription, error) {
+	if c.hear == nil {
+		return nil, errors.New("not written")
+	}
+	return c.hear(ctx, r)
 }
 
 func (c *caller) Close(context.Context) error { return nil }

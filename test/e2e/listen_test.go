@@ -76,7 +76,7 @@ func (s *subscription) wait(t testing.TB, method, uri string) {
 const watchedResource = "demo://resource/dynamic/text/1"
 
 func TestResourceUpdatesOfALegacyServerAreHeard(t *testing.T) {
-	c := newClient(t, Start(t, Options{Upstream: StartEverything(t).URL}).Endpoint)
+	c := newClient(t, Start(t, Options{Upstream: mcptest.Everything(t, "streamableHttp").URL}).Endpoint)
 	s := c.listen(t, `{"promptsListChanged":true,"resourceSubscriptions":["`+watchedResource+`"],"somethingNew":true}`)
 	if got, want := s.acknowledged(t), `{"promptsListChanged":true,"resourceSubscriptions":["`+watchedResource+`"]}`; got != want {
 		t.Errorf("acknowledged %s, want %s", got, want)
@@ -103,11 +103,11 @@ func TestAChangedListAndATaskAreHeardOnOneStream(t *testing.T) {
 }
 
 func TestAnUpstreamThatComesBackIsHeardAgain(t *testing.T) {
-	server := StartEverything(t)
+	server := mcptest.Everything(t, "streamableHttp")
 	c := newClient(t, Start(t, Options{Upstream: server.URL}).Endpoint)
 	resultOf(t, c.call(t, "echo", arguments{"message": "hello"}))
 	s := c.listen(t, `{"promptsListChanged":true}`)
 	server.Kill()
-	server.Restart(t)
+	server.Start()
 	s.wait(t, wire.NotePrompts, "") // it may have changed meanwhile
 }
