@@ -148,6 +148,7 @@ type caller struct {
 	call func(ctx context.Context, r upstream.Request, h upstream.Handler) (upstream.Reply, error)
 	list func(ctx context.Context, r upstream.Request, h upstream.Handler) (upstream.Reply, error) // of tools
 	info func(ctx context.Context) (upstream.Info, error)
+	hear func(ctx context.Context, r upstream.ListenRequest) (*upstream.Subscription, error)
 
 	mu       sync.Mutex
 	requests []upstream.Request
@@ -176,9 +177,11 @@ func (c *caller) Info(ctx context.Context) (upstream.Info, error) {
 	return c.info(ctx)
 }
 
-// Listen implements upstream.Caller: nothing can be heard.
-func (c *caller) Listen(context.Context, upstream.ListenRequest) (*upstream.Subscription, error) {
-	return nil, &upstream.Error{Kind: upstream.Closed, Err: errors.New("nothing to hear")}
+func (c *caller) Listen(ctx context.Context, r upstream.ListenRequest) (*upstream.Subscription, error) {
+	if c.hear == nil {
+		return nil, errors.New("not written")
+	}
+	return c.hear(ctx, r)
 }
 
 func (c *caller) Close(context.Context) error { return nil }

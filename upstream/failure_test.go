@@ -387,7 +387,7 @@ func TestLogsDoNotRepeatWhatTheUpstreamSays(t *testing.T) {
 	}
 	check(t, "entries", logs.Len(), 2)
 	for _, entry := range logs.All() {
-		check(t, "status in "+entry.Message, entry.ContextMap()["status"], any(int64(500)))
+		check(t, "error in "+entry.Message, entry.ContextMap()["error"], any("upstream refused: HTTP 500"))
 		if strings.Contains(fmt.Sprint(entry.ContextMap()), "s3cret") {
 			t.Errorf("%s: %v", entry.Message, entry.ContextMap())
 		}
