@@ -98,11 +98,10 @@ type Sum [32]byte
 
 // UnmarshalText reads 64 hexadecimal digits.
 func (s *Sum) UnmarshalText(text []byte) error {
-	if len(text) != hex.EncodedLen(len(s)) {
+	if sum, err := hex.DecodeString(string(text)); err != nil || copy(s[:], sum) != len(s) || len(sum) != len(s) {
 		return errors.New("want the SHA-256 sum of the key, 64 hexadecimal digits")
 	}
-	_, err := hex.Decode(s[:], text)
-	return err
+	return nil
 }
 
 // MarshalText writes what UnmarshalText reads.

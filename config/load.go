@@ -39,6 +39,7 @@ type loader struct {
 	// variables are the names of variables by the path of their field.
 	variables map[string]string
 	lines     strictyaml.Lines
+	mistaken  []string // paths in the file that could not be read
 	errs      []error
 }
 
@@ -64,6 +65,7 @@ func (l *loader) file() {
 	var mistakes []strictyaml.Mistake
 	l.lines, mistakes = strictyaml.Decode(data, &l.config)
 	for _, m := range mistakes {
+		l.mistaken = append(l.mistaken, m.Path)
 		l.errs = append(l.errs, fmt.Errorf("%s:%d: %s", l.path, m.Line, m.Text()))
 	}
 }
@@ -123,9 +125,18 @@ func (l *loader) validate() {
 	var problems Problems
 	if errors.As(l.config.Validate(), &problems) {
 		for _, p := range problems {
+			if l.follows(p.Path) {
+				continue
+			}
 			l.errs = append(l.errs, fmt.Errorf("%s: %s", l.origin(p.Path), p.Message))
 		}
 	}
+}
+
+// follows tells whether what is wrong with a whole is that a part of it could
+// not be read, which has been said.
+func (l *loader) follows(path string) bool {
+	return slices.ContainsFunc(l.mistaken, func(m string) bool { return strings.HasPrefix(m, path+".") })
 }
 
 // origin tells where the value at path was set: in the environment, in the file,

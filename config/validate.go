@@ -112,7 +112,7 @@ func (v *validator) policyHeaders(c Config) {
 		switch path := item("policyHeaders", i); {
 		case !httpguts.ValidHeaderFieldName(h):
 			v.problem(path, "%q is not a header name", h)
-		case carriesCredentials(h):
+		case carriesCredentials(h), isKeyHeader(c, h):
 			v.problem(path, "%s carries credentials, which policy may not see; use principal in the rule", h)
 		}
 	}

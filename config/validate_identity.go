@@ -18,7 +18,7 @@ func (v *validator) identity(c Config) {
 	for i, id := range c.Identity {
 		at := item("identity", i)
 		if kinds := id.kinds(); len(kinds) != 1 {
-			v.problem(at, "wants exactly one of jwt, apiKeys, trustedHeaders, xfcc and mtls; it has %d", len(kinds))
+			v.problem(at, "wants exactly one of jwt, apiKeys, trustedHeaders, xfcc and mtls")
 			continue
 		}
 		v.jwt(at+".jwt", id.JWT)
@@ -48,23 +48,25 @@ func (v *validator) once(list []Identity) {
 	seen := map[string]int{}
 	for i, id := range list {
 		for _, kind := range id.kinds() {
-			if kind != "jwt" {
-				v.unique(seen, item("identity", i), kind, i)
+			if first, ok := seen[kind]; ok && kind != "jwt" {
+				v.problem(item("identity", i)+"."+kind, "is there already, as identity[%d]; put the two together", first)
 			}
+			seen[kind] = i
 		}
 	}
 }
 
 // issuers: two issuers may know different people by one name.
 func (v *validator) issuers(list []Identity) {
-	issuers, tenants := map[string]int{}, map[string]int{}
+	issuers, tenants := map[string]string{}, map[string]string{}
 	for i, id := range list {
 		if id.JWT == nil {
 			continue
 		}
-		v.unique(issuers, item("identity", i)+".jwt.issuer", id.JWT.Issuer, i)
+		at := item("identity", i) + ".jwt"
+		v.unique(issuers, at, "issuer", id.JWT.Issuer)
 		if id.JWT.TenantClaim == "" {
-			v.unique(tenants, item("identity", i)+".jwt.tenant", id.JWT.Tenant, i)
+			v.unique(tenants, at, "tenant", id.JWT.Tenant)
 		}
 	}
 }

@@ -18,6 +18,9 @@ func (v *validator) outbound(at string, u Upstream, c Config) {
 	for i, f := range u.ForwardHeaders {
 		path := item(at+".forwardHeaders", i)
 		v.forwardHeader(path, f)
+		if isKeyHeader(c, f.Name) {
+			v.problem(path, "%s is where clients send their keys for this gateway, which nobody else may have", f.Name)
+		}
 		to := textproto.CanonicalMIMEHeaderKey(f.To())
 		if taken[to] {
 			v.problem(path, "%s is set by headers, or by another of forwardHeaders, already", to)
@@ -32,8 +35,13 @@ func (v *validator) outbound(at string, u Upstream, c Config) {
 	}
 }
 
+// isKeyHeader tells the header that clients send API keys in.
+func isKeyHeader(c Config, name string) bool {
+	return slices.ContainsFunc(c.Identity, func(i Identity) bool { return i.APIKeys != nil && strings.EqualFold(i.APIKeys.Header, name) })
+}
+
 func (v *validator) forwardHeader(at string, f ForwardHeader) {
-	for _, name := range []string{f.Name, f.To()} {
+	for _, name := range slices.Compact([]string{f.Name, f.To()}) {
 		switch {
 		case !httpguts.ValidHeaderFieldName(name):
 			v.problem(at, "%q is not a header name", name)

@@ -50,11 +50,11 @@ func (v *validator) upstreams(c Config) {
 	if len(c.Upstreams) == 0 {
 		v.problem("upstreams", "there is none; write upstreams: [{name: default, url: http://127.0.0.1:3000/mcp}], or use --upstream")
 	}
-	names, paths := map[string]int{}, map[string]int{}
+	names, paths := map[string]string{}, map[string]string{}
 	for i, u := range c.Upstreams {
 		at := item("upstreams", i)
-		v.unique(names, at+".name", u.Name, i)
-		v.unique(paths, at+".path", u.Path, i)
+		v.unique(names, at, "name", u.Name)
+		v.unique(paths, at, "path", u.Path)
 		if !upstreamName.MatchString(u.Name) {
 			v.problem(at+".name", "%q is not a name; use up to 64 letters, digits, dots, dashes and underscores", u.Name)
 		}
@@ -70,12 +70,14 @@ func (v *validator) upstreams(c Config) {
 	}
 }
 
-func (v *validator) unique(seen map[string]int, at, value string, i int) {
+// unique wants a field to have a value of its own in each element of a list.
+// seen tells which element had a value first.
+func (v *validator) unique(seen map[string]string, at, field, value string) {
 	if first, ok := seen[value]; ok {
-		v.problem(at, "%q is that of upstreams[%d] already; give each its own", value, first)
+		v.problem(at+"."+field, "%q is that of %s already; give each its own", value, first)
 		return
 	}
-	seen[value] = i
+	seen[value] = at
 }
 
 // target looks at how the upstream is reached.

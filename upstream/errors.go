@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 )
 
 // Error is a call without a response.
@@ -131,11 +130,7 @@ func LogError(err error) zap.Field {
 	case Unreachable, TimedOut, TooLarge, Full, Closed:
 		return zap.Error(err)
 	}
-	return zap.Inline(zapcore.ObjectMarshalerFunc(func(e zapcore.ObjectEncoder) error {
-		e.AddString("error", "upstream "+string(up.Kind))
-		e.AddInt64("status", int64(up.Status))
-		return nil
-	}))
+	return zap.String("error", fmt.Sprintf("upstream %s (HTTP status %d)", up.Kind, up.Status))
 }
 
 func refused(status int, body []byte) *Error {

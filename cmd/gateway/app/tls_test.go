@@ -1,0 +1,68 @@
+package app_test
+
+import (
+	"crypto/tls"
+	"net/http"
+	"strings"
+	"testing"
+
+	"taskgate/auth/authtest"
+	"taskgate/internal/mcptest"
+)
+
+// TestMTLS: who has no certificate does not even get a connection, and a
+// certificate's name is the task's owner.
+func TestMTLS(t *testing.T) {
+	ca := authtest.NewAuthority(t, "ca")
+	files := authtest.NewFiles(t)
+	files.Put(ca.Server("gateway"))
+	write(t, files.CA, string(ca.PEM()))
+	u := mcptest.NewModern(askingTools()...)
+	g := start(t, `
+tls: {certFile: "`+files.Cert+`", keyFile: "`+files.Key+`", clientCAFile: "`+files.CA+`"}
+identity: [{mtls: {names: [{field: cn, match: "svc-(.+)", tenant: services, subject: $1}]}}]
+upstreams: [{name: u, url: "`+u.Start(t)+`"}]
+`, "rules: []\n")
+	as := func(certs ...tls.Certificate) *mcptest.Client {
+		c := g.client(t, "/mcp", mcptest.TasksAndInput)
+		c.HTTP = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool(), Certificates: certs}, ForceAttemptHTTP2: true}}
+		return c
+	}
+	if url := g.Endpoints()[0]; !strings.HasPrefix(url, "https://") {
+		t.Fatalf("the endpoint is %s", url)
+	}
+	ann, bob, eve := as(ca.Client("svc-ann", "")), as(ca.Client("svc-bob", "")), as(ca.Client("eve", ""))
+	id := task(t, ann, "ask", `{}`)
+	if r := must(t)(ann.Task(t.Context(), id)); r.TaskID() != id {
+		t.Errorf("the owner gets %d %s", r.Status, r.Body)
+	}
+	if r := must(t)(bob.Task(t.Context(), id)); r.Err() == nil || !strings.Contains(r.Err().Message, "not found") {
+		t.Errorf("somebody else gets %d %s", r.Status, r.Body)
+	}
+	if r := must(t)(eve.Task(t.Context(), id)); r.Status != http.StatusUnauthorized {
+		t.Errorf("a name that no rule knows gets %d %s", r.Status, r.Body)
+	}
+	if _, err := as().Task(t.Context(), id); err == nil {
+		t.Error("nobody got a connection")
+	}
+	if lines := strings.Join(g.auditLines(t), "\n"); !strings.Contains(lines, `"tenant":"services","subject":"ann","identity":"mtls"`) {
+		t.Errorf("audit log:\n%s", lines)
+	}
+}
+
+// TestWithoutIdentityTheStartSaysSo, and names the one principal.
+func TestWithoutIdentityTheStartSaysSo(t *testing.T) {
+	u := mcptest.NewModern(askingTools()...)
+	g := start(t, "upstreams: [{name: u, url: \""+u.Start(t)+"\"}]\n", "rules: []\n")
+	if log := g.log.String(); !strings.Contains(log, `"no identity is configured`) || !strings.Contains(log, `"tenant":"default","subject":"anonymous"`) {
+		t.Errorf("log: %s", log)
+	}
+	c := g.client(t, "/mcp", mcptest.TasksAndInput, "Authorization", "Bearer whatever")
+	if r := must(t)(c.CallTool(t.Context(), "echo", `{"text":"hi"}`)); r.Text() != "hi" {
+		t.Errorf("got %d %s", r.Status, r.Body)
+	}
+	must(t)(c.CallTool(t.Context(), "echo", `{"text":"hi"}`))
+	if lines := strings.Join(g.auditLines(t), "\n"); !strings.Contains(lines, `"tenant":"default","subject":"anonymous","identity":"none"`) {
+		t.Errorf("audit log:\n%s", lines)
+	}
+}
