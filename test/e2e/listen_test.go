@@ -108,6 +108,6 @@ func TestAnUpstreamThatComesBackIsHeardAgain(t *testing.T) {
 	resultOf(t, c.call(t, "echo", arguments{"message": "hello"}))
 	s := c.listen(t, `{"promptsListChanged":true}`)
 	server.Kill()
-	server.Restart(t)
+	server.Start()
 	s.wait(t, wire.NotePrompts, "") // it may have changed meanwhile
 }
