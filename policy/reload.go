@@ -115,9 +115,10 @@ const maxReads = 10
 // settled reads until two readings in a row agree: else one could see some files
 // before and others after they were replaced together.
 func settled(read func() ([]content, Findings)) ([]content, Findings) {
-	contents, findings := read()
+	contents, _ := read()
 	for range maxReads {
 		hash := hashOf(contents)
+		var findings Findings
 		if contents, findings = read(); hashOf(contents) == hash {
 			return contents, findings
 		}

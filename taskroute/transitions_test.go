@@ -15,7 +15,6 @@ var (
 	t0  = time.Date(2026, 7, 28, 12, 0, 0, 0, time.UTC)
 	t1  = t0.Add(time.Second)
 	ann = Owner{Tenant: "acme", Subject: "ann"}
-	bob = Owner{Tenant: "acme", Subject: "bob"}
 )
 
 // started is a record in its first status; the others begin with it.

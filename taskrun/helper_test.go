@@ -419,11 +419,6 @@ func (p *played) fails(rpcError string) {
 	synctest.Wait()
 }
 
-func (p *played) breaks(err error) {
-	p.end <- ended{err: err}
-	synctest.Wait()
-}
-
 // cause is why the gateway ended the call; nil while it has not.
 func (p *played) cause() error {
 	synctest.Wait()
