@@ -96,7 +96,9 @@ func TestServerErrorForOurIDIsAReply(t *testing.T) {
 }
 
 func TestRefusalQuotesALittleOfTheBody(t *testing.T) {
-	s := serve(t, answering(func(w http.ResponseWriter, _ received) { http.Error(w, "a\x00"+strings.Repeat("b", 1000), http.StatusServiceUnavailable) }))
+	s := serve(t, answering(func(w http.ResponseWriter, _ received) {
+		http.Error(w, "a\x00"+strings.Repeat("b", 1000), http.StatusServiceUnavailable)
+	}))
 	h := connectModern(t, s)
 	_, err := h.Call(t.Context(), toolCall(5, "x", `{}`), &recorder{})
 	text := fmt.Sprint(err)
