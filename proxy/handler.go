@@ -170,7 +170,6 @@ func (h *Handler) methodOf(x *exchange) method {
 	return h.forward
 }
 
-// finish writes the answer and returns its HTTP status.
 // finish answers. What the audit log has to say is written first: nobody holds
 // an answer that is not on record.
 func (h *Handler) finish(out *responder, x *exchange, req *http.Request, result wire.Raw, err error) {

@@ -119,16 +119,24 @@ func (o *responder) writeQueue() {
 	}
 }
 
-// write sends bytes, each piece within the time for it. After an error the
-// client is gone, which the request's context tells too.
+// write sends bytes at once. After an error the client is gone, which the
+// request's context tells too.
 func (o *responder) write(b []byte) error {
+	if err := o.put(b); err != nil {
+		return err
+	}
+	return o.rc.Flush()
+}
+
+// put writes bytes, each piece within the time for it.
+func (o *responder) put(b []byte) error {
 	for piece := range slices.Chunk(b, maxPiece) {
 		_ = o.rc.SetWriteDeadline(time.Now().Add(o.writeTimeout))
 		if _, err := o.w.Write(piece); err != nil {
 			return err
 		}
 	}
-	return o.rc.Flush()
+	return nil
 }
 
 // maxPiece, in bytes, is what a client must be able to take within a write's
@@ -160,5 +168,5 @@ func (o *responder) finish(status int, msg wire.Message) {
 		h.Set("Retry-After", "1")
 	}
 	o.w.WriteHeader(status)
-	_ = o.write(body) // a client that is gone needs no answer
+	_ = o.put(body) // a client that is gone needs no answer
 }

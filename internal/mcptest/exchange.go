@@ -28,7 +28,7 @@ type exchange struct {
 	done      chan struct{}
 	stop      func() // closes done
 	cancelled atomic.Bool
-	ran       *Ran // nil unless a tool runs
+	ran       atomic.Pointer[Ran] // nil until a tool runs
 }
 
 func newExchange(rec Received, params wire.Object, streamID string) *exchange {
@@ -43,10 +43,14 @@ func newExchange(rec Received, params wire.Object, streamID string) *exchange {
 // stream. settle turns what the tool returned into the response.
 func (u *Upstream) run(x *exchange, tool Tool, c *Call, settle func(wire.Raw, *wire.Error) wire.Message) {
 	c.x = x
-	x.ran = u.begin(c)
+	ran := u.begin(c)
+	x.ran.Store(ran)
+	if x.cancelled.Load() { // before it ran
+		u.note(ran, func(r *Ran) { r.Cancelled = true })
+	}
 	u.runs.Go(func() {
 		result, err := tool.Run(c)
-		u.note(x.ran, func(r *Ran) { r.Ended = true })
+		u.note(ran, func(r *Ran) { r.Ended = true })
 		u.finish(x, settle(result, err))
 	})
 }
@@ -66,11 +70,10 @@ func (u *Upstream) finish(x *exchange, response wire.Message) {
 
 // cancel is what the client asked for by its era's means.
 func (u *Upstream) cancel(x *exchange) {
-	if x.ran == nil {
-		return
-	}
-	u.note(x.ran, func(r *Ran) { r.Cancelled = true })
 	x.cancelled.Store(true)
+	if ran := x.ran.Load(); ran != nil {
+		u.note(ran, func(r *Ran) { r.Cancelled = true })
+	}
 	if u.Cancel == CancelStops || u.Cancel == CancelAnswers {
 		x.stop()
 	}
