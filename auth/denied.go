@@ -5,8 +5,6 @@ import (
 	"net/http"
 )
 
-const statusForbidden = http.StatusForbidden
-
 // ErrNone is returned by an Authenticator when a request carries no credential
 // of its kind.
 var ErrNone = errors.New("no credential of this kind")
@@ -26,7 +24,7 @@ type Denied struct {
 }
 
 func (d *Denied) Error() string {
-	if d.Status == statusForbidden {
+	if d.Status == http.StatusForbidden {
 		return "Forbidden: " + d.Reason
 	}
 	return "Unauthorized: " + d.Reason

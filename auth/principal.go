@@ -5,6 +5,7 @@ package auth
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -24,18 +25,23 @@ var Anonymous = Principal{Tenant: "default", Subject: "anonymous"}
 // maxName bounds a tenant and a subject, in bytes: both are part of store keys.
 const maxName = 512
 
-// check refuses names that nothing sensible can be: what a principal is compared,
-// stored and logged by must be there, short and printable.
+// check refuses a principal that nothing sensible can be compared, stored and
+// logged by.
 func (p Principal) check() error {
-	for what, name := range map[string]string{"tenant": p.Tenant, "subject": p.Subject} {
-		switch {
-		case name == "":
-			return invalidToken("the credential names no " + what)
-		case len(name) > maxName:
-			return invalidToken(fmt.Sprintf("the %s is longer than %d bytes", what, maxName))
-		case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
-			return invalidToken("the " + what + " holds characters that a name cannot have")
-		}
+	if err := checkName("tenant", p.Tenant); err != nil {
+		return err
+	}
+	return checkName("subject", p.Subject)
+}
+
+func checkName(what, name string) error {
+	switch {
+	case name == "":
+		return invalidToken("the credential names no " + what)
+	case len(name) > maxName:
+		return invalidToken(fmt.Sprintf("the %s is longer than %d bytes", what, maxName))
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		return invalidToken("the " + what + " holds characters that a name cannot have")
 	}
 	return nil
 }
@@ -60,7 +66,7 @@ type Identity struct {
 func (id Identity) Require(scopes ...string) error {
 	for _, s := range scopes {
 		if !slices.Contains(id.Scopes, s) {
-			return &Denied{Status: statusForbidden, Code: "insufficient_scope", Reason: "this needs a scope that the credential does not have", Scopes: scopes}
+			return &Denied{Status: http.StatusForbidden, Code: "insufficient_scope", Reason: "this needs a scope that the credential does not have", Scopes: scopes}
 		}
 	}
 	return nil

@@ -75,7 +75,7 @@ upstreams:
     url: "`+u.Start(t)+`"
     `+tt.config+"\n", "rules:\n  - match: {tool: block}\n    promoteAfter: 0s\n    task: required\n", "UPSTREAM_TOKEN=gateway-token", "CLIENT_SECRET=s3cret")
 				c := g.client(t, "/mcp", mcptest.TasksAndInput, append(claims(), "Authorization", "Bearer "+bearer)...)
-				exerciseEverything(t, c)
+				exerciseEverything(t, c, u)
 				checkLedger(t, u, tt.want, bearer)
 			})
 		}
@@ -84,7 +84,7 @@ upstreams:
 
 // exerciseEverything makes every kind of request that reaches an upstream: a
 // call, a question and its answer, a cancellation, a list, discovery.
-func exerciseEverything(t *testing.T, c *mcptest.Client) {
+func exerciseEverything(t *testing.T, c *mcptest.Client, u *mcptest.Upstream) {
 	t.Helper()
 	must(t)(c.Call(t.Context(), "server/discover", wire.Raw(`{}`)))
 	must(t)(c.Call(t.Context(), "tools/list", wire.Raw(`{}`)))
@@ -95,6 +95,7 @@ func exerciseEverything(t *testing.T, c *mcptest.Client) {
 	answer(t, c, id)
 	wait(t, c, id, wire.StatusCompleted)
 	id = task(t, c, "block", `{}`)
+	mcptest.Eventually(t, limit, "the call is there", func() bool { return len(u.Calls("block", "")) > 0 })
 	must(t)(c.Cancel(t.Context(), id))
 	wait(t, c, id, wire.StatusCancelled)
 }
