@@ -119,11 +119,11 @@ func TestBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var at []time.Duration
 		start := time.Now()
-		fail := true
+		var back atomic.Bool
 		keys := auth.NewKeys(auth.KeysOptions{
 			Source: func(context.Context) ([]byte, error) {
 				at = append(at, time.Since(start))
-				if fail {
+				if !back.Load() {
 					return nil, errors.New("away")
 				}
 				return []byte(`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`), nil
@@ -134,7 +134,7 @@ func TestBackOff(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- keys.Run(ctx) }()
 		time.Sleep(26 * time.Second) // of the fake clock
-		fail = false
+		back.Store(true)
 		time.Sleep(25 * time.Second)
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
