@@ -76,6 +76,30 @@ func TestWhatMayHaveRunIsNeverA5xx(t *testing.T) {
 	}
 }
 
+func TestMethodThatTheUpstreamRefusesBarely(t *testing.T) {
+	refused := func(status int, mayHaveRun bool) func(s *setup) {
+		return func(s *setup) {
+			s.up.call = func(context.Context, upstream.Request, upstream.Handler) (upstream.Reply, error) {
+				return upstream.Reply{}, &upstream.Error{Kind: upstream.Refused, Status: status, MayHaveRun: mayHaveRun, Err: errors.New("x")}
+			}
+		}
+	}
+	for _, c := range []struct {
+		method     string
+		status     int
+		mayHaveRun bool
+		code       int
+	}{
+		{"unknown/method", 400, false, wire.CodeMethodNotFound},
+		{"unknown/method", 500, true, wire.CodeInternal},
+		{"prompts/get", 400, false, wire.CodeInternal},
+	} {
+		g := newGateway(t, refused(c.status, c.mayHaveRun))
+		r := g.ok(g.client("ann").Call(t.Context(), c.method, wire.Raw(`{"name":"p"}`)))
+		check(t, c.method, r.Err().Code, c.code)
+	}
+}
+
 func TestMethodsOfTasksWantTheExtension(t *testing.T) {
 	g := newGateway(t)
 	for _, declared := range []string{`{}`, `{"tasks":{"requests":{"tools":{"call":{}}}}}`, `{"extensions":{"other":{}}}`} {

@@ -16,6 +16,9 @@ var errForwardTimeout = errors.New("upstream did not answer in time")
 func (h *Handler) forward(ctx context.Context, x *exchange, out *responder) (wire.Raw, error) {
 	defer out.holdOpen()()
 	reply, err := h.send(ctx, x, relay{x.observer(out)})
+	if unknownThere(x.msg.Method, err) {
+		return notFound(ctx, x, out)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -23,6 +26,14 @@ func (h *Handler) forward(ctx context.Context, x *exchange, out *responder) (wir
 		x.route.tools.learn(reply.Result)
 	}
 	return response(x.msg.Method, reply)
+}
+
+// unknownThere tells a refusal of a method that the upstream does not know: some
+// servers answer that with an HTTP status alone. It is not asked of methods of
+// the protocol, whose refusal may mean anything.
+func unknownThere(method string, err error) bool {
+	var up *upstream.Error
+	return !isStandard(method) && errors.As(err, &up) && up.Kind == upstream.Refused && !up.MayHaveRun
 }
 
 // send sends a request other than tools/call. It ends with the client's

@@ -31,11 +31,19 @@ func (m *metrics) answered(x *exchange, status int, err error) {
 }
 
 func label(method string) string {
-	switch method {
-	case "", "server/discover", "tools/call", "tools/list", "tasks/get", "tasks/update", "tasks/cancel",
-		"subscriptions/listen", "prompts/list", "prompts/get", "resources/list", "resources/read",
-		"resources/templates/list", "completion/complete":
+	if method == "" || isStandard(method) {
 		return method
 	}
 	return "other"
+}
+
+// isStandard tells the methods of the protocol and of SEP-2663.
+func isStandard(method string) bool {
+	switch method {
+	case "server/discover", "tools/call", "tools/list", "tasks/get", "tasks/update", "tasks/cancel",
+		"subscriptions/listen", "prompts/list", "prompts/get", "resources/list", "resources/read",
+		"resources/templates/list", "completion/complete":
+		return true
+	}
+	return false
 }
