@@ -135,9 +135,11 @@ const maxQuestionsOfTask = 1000
 // fail ends a call whose question cannot be answered: the upstream would wait
 // for ever.
 func (t *modernTask) fail(ctx context.Context, err *wire.Error) {
+	cancelCtx, cancel := context.WithTimeout(ctx, t.modern.opts.CancelTimeout)
+	defer cancel()
+	t.cancel(cancelCtx)
 	select {
 	case t.end <- ending{reply: Reply{Error: err.Raw()}}:
-		t.cancel(ctx)
 	default: // it has failed already
 	}
 }
