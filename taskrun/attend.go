@@ -92,23 +92,28 @@ func (x *run) answered(ctx context.Context, end ended) (Outcome, error) {
 
 // question is the first question of a legacy upstream. It makes the call a
 // record: a task, or one that is held under a requestState.
-func (x *run) question(ctx context.Context, a *ask) (Outcome, bool) {
-	kind := taskroute.Held
-	if x.call.asksIntoTask() {
-		kind = taskroute.Task
+func (x *run) question(ctx context.Context, first *ask) (Outcome, bool) {
+	kind, asks := taskroute.Task, []*ask{first}
+	if !x.call.asksIntoTask() {
+		kind, asks = taskroute.Held, x.gather(first)
 	}
-	var key, ticket string
+	var keys []string
+	var ticket string
 	rec, err := x.enroll(ctx, kind, func(rec *taskroute.Record) (err error) {
-		if key, err = askOn(rec, a, x.r.opts.Now()); err == nil && kind == taskroute.Held {
+		if keys, err = askOn(rec, asks, x.r.opts.Now()); err == nil && kind == taskroute.Held {
 			ticket = issueTicket(rec, &x.call)
 		}
 		return err
 	})
 	if err != nil {
-		a.answer <- answer{err: wire.Errorf(wire.CodeInternal, "the question cannot be kept right now")}
+		for _, a := range asks {
+			a.answer <- answer{err: wire.Errorf(wire.CodeInternal, "the question cannot be kept right now")}
+		}
 		return Outcome{}, false
 	}
-	x.waitFor(key, a)
+	for i, a := range asks {
+		x.waitFor(keys[i], a)
+	}
 	x.detach()
 	if kind == taskroute.Task {
 		return Outcome{Task: rec}, true
@@ -116,12 +121,34 @@ func (x *run) question(ctx context.Context, a *ask) (Outcome, bool) {
 	return Outcome{Input: &InputRequired{Requests: rec.PendingInputs(), State: requestState(rec.ID, ticket)}}, true
 }
 
-func askOn(rec *taskroute.Record, a *ask, now time.Time) (string, error) {
-	keys, err := rec.Ask([]taskroute.Question{{Method: a.method, Params: a.params}}, now)
-	if err != nil {
-		return "", err
+// gatherFor is how long a question waits for others before it goes out as an
+// InputRequiredResult.
+const gatherFor = 20 * time.Millisecond
+
+// gather takes the questions that an upstream asks at the same time, each in a
+// message of its own, so that the client gets them together and not round by
+// round. In a task they need not wait: every tasks/get shows all there are.
+func (x *run) gather(first *ask) []*ask {
+	asks := []*ask{first}
+	enough := time.NewTimer(gatherFor)
+	defer enough.Stop()
+	for {
+		select {
+		case a := <-x.asked:
+			asks = append(asks, a)
+		case <-enough.C:
+			return asks
+		}
 	}
-	return keys[0], nil
+}
+
+// askOn adds the questions to the record and returns their keys, in order.
+func askOn(rec *taskroute.Record, asks []*ask, now time.Time) ([]string, error) {
+	questions := make([]taskroute.Question, len(asks))
+	for i, a := range asks {
+		questions[i] = taskroute.Question{Method: a.method, Params: a.params}
+	}
+	return rec.Ask(questions, now)
 }
 
 // waitFor notes who waits for the answer.

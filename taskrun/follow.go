@@ -74,13 +74,13 @@ func (x *run) saveProgress() {
 
 // askClient puts a further question into the record.
 func (x *run) askClient(a *ask) {
-	var key string
+	var keys []string
 	rec, err := x.update(func(rec *taskroute.Record) (err error) {
 		if rec.State.Rounds > x.rounds { // only this run asks: an earlier try has landed
-			key = rec.Input.Questions[len(rec.Input.Questions)-1].Key
+			keys = []string{rec.Input.Questions[len(rec.Input.Questions)-1].Key}
 			return nil
 		}
-		key, err = askOn(rec, a, x.r.opts.Now())
+		keys, err = askOn(rec, []*ask{a}, x.r.opts.Now())
 		return err
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ func (x *run) askClient(a *ask) {
 		return
 	}
 	x.rounds = rec.State.Rounds
-	x.waitFor(key, a)
+	x.waitFor(keys[0], a)
 }
 
 // withdraw takes back what the upstream no longer wants to know.

@@ -126,6 +126,31 @@ func TestFurtherQuestionDuringTheRetry(t *testing.T) {
 	})
 }
 
+func TestQuestionsAskedTogetherGoOutTogether(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		r := w.replica()
+		keys := func(c *client) (keys string, state string) {
+			in := c.input()
+			for _, m := range in.Requests {
+				keys += m.Name + " "
+			}
+			return keys, in.State
+		}
+		first := r.call(mrtr)
+		answers := []*question{w.nth(1).asks(`{"message":"name?"}`), w.nth(1).asks(`{"message":"age?"}`)}
+		asked, state := keys(first)
+		check(t, "asked", asked, "q1 q2 ")
+
+		retry := r.resume(state, `{"q1":{"n":1},"q2":{"n":2}}`, mrtr)
+		check(t, "first answer", answers[0].answer(), `{"n":1}`)
+		check(t, "second answer", answers[1].answer(), `{"n":2}`)
+		w.nth(1).asks(`{"message":"town?"}`)
+		w.nth(1).asks(`{"message":"street?"}`)
+		asked, _ = keys(retry)
+		check(t, "asked after the retry", asked, "q3 q4 ")
+	})
+}
+
 func TestPromotionOnTheRetry(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		r := w.replica()

@@ -183,6 +183,10 @@ func (h *held) outcome(ctx context.Context) (out Outcome, told bool, err error) 
 }
 
 func (h *held) askAgain(ctx context.Context) (out Outcome, told bool, err error) {
+	select { // see gather
+	case <-time.After(gatherFor):
+	case <-ctx.Done():
+	}
 	var ticket string
 	rec, err := h.r.update(ctx, h.by, h.id, func(rec *taskroute.Record) error {
 		if rec.State.Status != taskroute.InputRequired {
