@@ -11,7 +11,7 @@ GOTESTSUM    = $(CACHE)/bin/gotestsum --format pkgname --hide-summary=skipped --
 CONFORMANCE_TABLE = $(CACHE)/conformance.md
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build test lint conformance e2e unit fuzz demo clean
+.PHONY: help deps build test lint unit e2e conformance fuzz bench demo clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ conformance: deps ## Run the official suite through the gateway, lane by lane
 FUZZTIME ?= 30s
 fuzz: ## Run each fuzz target for FUZZTIME (default 30s)
 	scripts/fuzz $(FUZZTIME)
+
+bench: ## Run the benchmarks
+	go test -run '^$$' -bench . -benchmem $(GO_PACKAGES)
 
 demo: ## Watch a slow tool become a task; needs nothing installed
 	go run ./cmd/gateway demo
