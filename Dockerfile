@@ -9,7 +9,7 @@
 #     -p 8080:8080 taskgate serve --config /config.yaml
 #
 # Inside a container the gateway must listen on more than loopback, which it
-# refuses to do for callers without identity. See docs/config.md.
+# refuses to do for callers without identity. See docs/identity.md.
 
 FROM golang:1.26-bookworm AS build
 WORKDIR /src
