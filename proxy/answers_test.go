@@ -122,7 +122,7 @@ func TestRequiredToolWithoutTheExtension(t *testing.T) {
 
 // asks is an upstream with one question that then returns its answer.
 func asks(ctx context.Context, _ upstream.Request, h upstream.Handler) (upstream.Reply, error) {
-	answer, failure := h.Ask(ctx, wire.MethodElicit, wire.Raw(`{"message":"n?","requestedSchema":{}}`))
+	answer, failure := h.Ask(ctx, upstream.Question{Method: wire.MethodElicit, Params: wire.Raw(`{"message":"n?","requestedSchema":{}}`)})
 	if failure != nil {
 		return upstream.Reply{}, ctx.Err()
 	}

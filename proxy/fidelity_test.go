@@ -125,7 +125,7 @@ func held(g *gateway, c *mcptest.Client, want string) wire.Raw {
 		return policy.Decision{Task: policy.Optional, PromoteAfter: time.Minute, TTL: time.Hour, Input: policy.InputMRTR, MaxAttempts: 1}
 	}
 	g.up.call = func(ctx context.Context, _ upstream.Request, h upstream.Handler) (upstream.Reply, error) {
-		if _, failure := h.Ask(ctx, wire.MethodElicit, wire.Raw(`{}`)); failure != nil {
+		if _, failure := h.Ask(ctx, upstream.Question{Method: wire.MethodElicit, Params: wire.Raw(`{}`)}); failure != nil {
 			return upstream.Reply{}, failure
 		}
 		return result(want), nil

@@ -67,6 +67,6 @@ func (r relay) Progress(params wire.Object)           { r.observe("notifications
 func (r relay) Notify(method string, params wire.Raw) { r.observe(method, params) }
 
 // Ask refuses: only a tools/call can be held while its question is out.
-func (r relay) Ask(context.Context, string, wire.Raw) (wire.Raw, *wire.Error) {
+func (r relay) Ask(context.Context, upstream.Question) (wire.Raw, *wire.Error) {
 	return nil, wire.Errorf(wire.CodeMethodNotFound, "questions are answered during tools/call only")
 }

@@ -184,6 +184,10 @@ func (c *caller) Listen(ctx context.Context, r upstream.ListenRequest) (*upstrea
 	return c.hear(ctx, r)
 }
 
+func (c *caller) Resume(context.Context, wire.Raw, upstream.Request, upstream.Handler) (upstream.Reply, error) {
+	return upstream.Reply{}, errors.New("not written")
+}
+
 func (c *caller) Close(context.Context) error { return nil }
 
 func (c *caller) got() []upstream.Request {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -24,6 +25,9 @@ type conversation struct {
 	asking    sync.WaitGroup // calls of handler.Ask
 	mu        sync.Mutex
 	questions map[string]context.CancelFunc // by the upstream's id, verbatim
+	place     token                         // where the call can be found again
+	begun     int64                         // session.begun then
+	retry     atomic.Int64                  // wire.Event.Retry
 }
 
 // maxQuestions limits how many requests of the upstream one call answers at once.
@@ -39,8 +43,12 @@ func (c *conversation) send(ctx context.Context, asTask bool) (answer, error) {
 	a, err := c.legacy.endpoint.exchange(ctx, outgoing{
 		message: wire.Message{ID: number(c.request.ID), Method: c.request.Method, Params: params},
 		header:  c.header,
-		abandon: func() { c.sendCancelled(ctx) },
+		abandon: func() { c.abandon(ctx) },
+		seen:    c.seen,
 	}, func(m wire.Message) { c.receive(ctx, m) })
+	if c.brokeOff(err) {
+		a, err = c.reattach(ctx)
+	}
 	if err != nil || !asTask {
 		return a, err
 	}
@@ -53,6 +61,7 @@ func (c *conversation) send(ctx context.Context, asTask bool) (answer, error) {
 func (c *conversation) receive(ctx context.Context, m wire.Message) {
 	switch {
 	case m.IsRequest():
+		c.session.claims.take(m.ID, c)
 		c.begin(ctx, m)
 	case m.Method == "notifications/cancelled":
 		c.withdraw(m.Params)
@@ -85,13 +94,16 @@ func (c *conversation) begin(ctx context.Context, m wire.Message) {
 		c.reply(ctx, m.Method, wire.Failure(m.ID, wire.Errorf(wire.CodeInternal, "more than %d requests at once", maxQuestions)))
 		return
 	}
+	c.keep(nil)
 	c.asking.Add(1)
 	c.legacy.endpoint.running.Go(func() {
 		defer cancel()
-		defer c.dismiss(m.ID)
 		answer := c.answer(ctx, m)
 		c.asking.Done()
 		c.reply(ctx, m.Method, answer)
+		if c.dismiss(m.ID); ctx.Err() == nil {
+			c.keep(nil)
+		}
 	})
 }
 
@@ -115,11 +127,11 @@ func (c *conversation) answer(ctx context.Context, m wire.Message) wire.Message 
 	switch m.Method {
 	case "ping":
 		return wire.Result(m.ID, wire.Raw(`{}`))
-	case wire.MethodElicit, wire.MethodSampling, wire.MethodRoots:
-		if missing := c.request.Capabilities.Answers(m.Method, m.Params); missing != nil {
+	case wire.MethodElicit, wire.MethodSampling, wire.MethodRoots, "":
+		if missing := c.request.Capabilities.Answers(m.Method, m.Params); missing != nil && m.Method != "" {
 			return wire.Failure(m.ID, undeclared(m.Method, missing))
 		}
-		result, failure := c.handler.Ask(ctx, m.Method, m.Params)
+		result, failure := c.handler.Ask(ctx, Question{ID: string(m.ID), Method: m.Method, Params: m.Params})
 		if failure != nil {
 			return wire.Failure(m.ID, failure)
 		}
@@ -193,6 +205,14 @@ func (c *conversation) withdraw(params wire.Raw) {
 	defer c.mu.Unlock()
 	if cancel := c.questions[string(p.Get("requestId"))]; cancel != nil {
 		cancel()
+	}
+}
+
+// abandon tells the upstream that nobody waits any more, unless the call is left
+// to somebody who will.
+func (c *conversation) abandon(ctx context.Context) {
+	if !left(ctx) || !c.found().findable() {
+		c.sendCancelled(ctx)
 	}
 }
 

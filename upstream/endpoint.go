@@ -34,6 +34,8 @@ type outgoing struct {
 	// abandon tells the upstream that nobody waits any more, before the stream
 	// is closed. nil: closing the stream says so.
 	abandon func()
+	// seen gets each event of the response stream; may be nil.
+	seen func(wire.Event)
 }
 
 // answer is the response to a request.
@@ -84,7 +86,7 @@ func (e *endpoint) request(ctx context.Context, closeStream func(), out outgoing
 	if err != nil {
 		return answer{}, err
 	}
-	a, err := e.read(resp, out.message.ID, receive)
+	a, err := e.read(resp, out, receive)
 	if err != nil {
 		resp.Body.Close()
 		return answer{}, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"iter"
 	"mime"
 	"net/http"
 
@@ -27,24 +28,17 @@ func isEventStream(resp *http.Response) bool {
 // errStreamEnded: the server has closed the stream.
 var errStreamEnded = errors.New("the stream ended")
 
-// events hands out the messages of a stream that answers no single request,
-// each with the id of its event, until the stream ends or f returns an error.
-// What cannot be read is passed over.
-func (e *endpoint) events(resp *http.Response, f func(id string, m wire.Message) error) error {
+// events hands out the events of a stream that answers no single request until
+// the stream ends or f returns an error.
+func (e *endpoint) events(resp *http.Response, f func(wire.Event) error) error {
 	body, err := plain(resp.Body)
 	if err != nil {
 		return broken(resp.StatusCode, "read the stream: %w", err)
 	}
 	var stopped error
-	err = wire.ReadEvents(body, e.opts.MaxEvent, func(ev wire.Event) error {
-		for _, raw := range unbatch(bytes.TrimLeft(ev.Data, "\ufeff \t\r\n")) {
-			m, bad := wire.Decode(raw)
-			if bad != nil {
-				continue
-			}
-			if stopped = f(ev.ID, m); stopped != nil {
-				return wire.ErrStop
-			}
+	err = wire.ReadStream(body, e.opts.MaxEvent, func(ev wire.Event) error {
+		if stopped = f(ev); stopped != nil {
+			return wire.ErrStop
 		}
 		return nil
 	})
@@ -57,4 +51,19 @@ func (e *endpoint) events(resp *http.Response, f func(id string, m wire.Message)
 		return broken(resp.StatusCode, "the stream broke off: %w", err)
 	}
 	return errStreamEnded
+}
+
+// messages are those of an event. One that cannot be read comes with an error,
+// and with its id if that could be.
+func messages(ev wire.Event) iter.Seq2[wire.Message, *wire.Error] {
+	return func(yield func(wire.Message, *wire.Error) bool) {
+		if ev.Data == nil {
+			return
+		}
+		for _, raw := range unbatch(bytes.TrimLeft(ev.Data, "\ufeff \t\r\n")) {
+			if m, bad := wire.Decode(raw); !yield(m, bad) {
+				return
+			}
+		}
+	}
 }

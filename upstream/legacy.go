@@ -16,6 +16,7 @@ import (
 type legacy struct {
 	endpoint *endpoint
 	sessions *pool
+	adopted  adopted
 	listing  *flights[*session, struct{}] // of tools
 	opts     Options
 	metrics  *metrics
@@ -52,11 +53,23 @@ func (l *legacy) call(ctx context.Context, r Request, h Handler) (reply Reply, d
 }
 
 func (l *legacy) callIn(ctx context.Context, s *session, header http.Header, r Request, h Handler) (answer, error) {
+	return l.converse(ctx, s, header, r, h, func(callCtx context.Context, c *conversation) (answer, error) {
+		c.place.Shared = l.sessions.busy(s)
+		return c.send(callCtx, l.needsTask(ctx, s, header, r))
+	})
+}
+
+// converse runs a conversation from its begin to the end of all that it asks.
+func (l *legacy) converse(ctx context.Context, s *session, header http.Header, r Request, h Handler, begin func(context.Context, *conversation) (answer, error)) (answer, error) {
 	callCtx, fail := context.WithCancelCause(ctx)
-	c := &conversation{legacy: l, session: s, header: s.headers(header), request: r, handler: h, fail: fail, questions: map[string]context.CancelFunc{}}
-	a, err := c.send(callCtx, l.needsTask(ctx, s, header, r))
+	c := &conversation{legacy: l, session: s, header: s.headers(header), request: r, handler: h, fail: fail,
+		questions: map[string]context.CancelFunc{}, begun: s.begun.Load(), place: token{Session: s.id, Version: s.version, Request: r.ID}}
+	a, err := begin(callCtx, c)
 	fail(nil)
 	c.asking.Wait()
+	if left(ctx) && c.found().findable() {
+		l.sessions.drop(s) // so that nobody ends it
+	}
 	var own *Error
 	if err != nil && errors.As(context.Cause(callCtx), &own) {
 		err = own

@@ -106,6 +106,7 @@ func (c *conversation) followTask(ctx context.Context, s taskState) (answer, err
 	ctx, cancel := context.WithCancel(ctx)
 	t := &legacyTask{conversation: c, id: s.id, end: make(chan ending, 1)}
 	defer cancel()
+	c.keep(func(place *token) { place.Task, place.Event = s.id, "" })
 	reply, err := (&remoteTask{opts: c.legacy.opts, handler: c.handler, dialect: t}).follow(ctx, s)
 	return answer{Reply: reply}, err
 }

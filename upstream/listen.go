@@ -191,12 +191,15 @@ func (e *ear) read(ctx context.Context, agreed func()) error {
 		return err
 	}
 	agreed()
-	return e.legacy.endpoint.events(resp, func(_ string, m wire.Message) error {
-		switch {
-		case m.IsRequest():
-			e.refuse(ctx, m)
-		case m.IsNotification():
-			e.to.hear(m.Method, m.Params)
+	return e.legacy.endpoint.events(resp, func(ev wire.Event) error {
+		for m, bad := range messages(ev) {
+			switch {
+			case bad != nil: // passed over
+			case m.IsRequest():
+				e.refuse(ctx, m)
+			case m.IsNotification():
+				e.to.hear(m.Method, m.Params)
+			}
 		}
 		return nil
 	})

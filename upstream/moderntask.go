@@ -63,6 +63,9 @@ func (d *modern) follow(ctx context.Context, r Request, h Handler, s taskState) 
 	t := &modernTask{modern: d, request: r, handler: h, id: s.id, asked: map[string]bool{}, end: make(chan ending, 1)}
 	defer t.asking.Wait()
 	defer cancel()
+	if keeper, ok := h.(Keeper); ok {
+		keeper.Keep(token{Modern: true, Task: s.id}.bytes())
+	}
 	return (&remoteTask{opts: d.opts, handler: h, dialect: t}).follow(ctx, s)
 }
 
@@ -154,7 +157,7 @@ func (t *modernTask) answer(ctx context.Context, q wire.Member) *wire.Error {
 	if missing := t.request.Capabilities.Answers(method, params); missing != nil {
 		return wire.MissingCapability(missing)
 	}
-	result, failure := t.handler.Ask(ctx, method, params)
+	result, failure := t.handler.Ask(ctx, Question{ID: q.Name, Method: method, Params: params})
 	if failure != nil {
 		if method != wire.MethodElicit {
 			return failure

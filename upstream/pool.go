@@ -42,6 +42,7 @@ func (p *pool) take(key sessionKey, header http.Header, client *Credentials) *se
 	s := p.sessions[key]
 	if s != nil {
 		s.calls++
+		s.begun.Add(1)
 		s.header, s.client = header, client
 	}
 	return s

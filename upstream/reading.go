@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"bufio"
-	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -24,16 +23,17 @@ const maxRefusal = 64 << 10
 type reading struct {
 	id      wire.Raw
 	receive func(wire.Message)
+	seen    func(wire.Event) // gets each event after its messages were received; may be nil
 
 	answer     answer
 	found      bool
 	unreadable error // the last message that was none
 }
 
-// read takes the response to the request of the given id from an HTTP
-// response. Errors are *Error.
-func (e *endpoint) read(resp *http.Response, id wire.Raw, receive func(wire.Message)) (answer, error) {
-	r := &reading{id: id, receive: receive}
+// read takes the response to the request from an HTTP response. Errors are
+// *Error.
+func (e *endpoint) read(resp *http.Response, out outgoing, receive func(wire.Message)) (answer, error) {
+	r := &reading{id: out.message.ID, receive: receive, seen: out.seen}
 	r.answer.status, r.answer.session = resp.StatusCode, resp.Header.Get(wire.HeaderSession)
 	body, err := plain(resp.Body)
 	switch {
@@ -110,9 +110,12 @@ func (r *reading) json(body io.Reader, announced, limit int64) error {
 }
 
 func (r *reading) events(body io.Reader, limit int) error {
-	err := wire.ReadEvents(body, limit, func(ev wire.Event) error {
-		if r.take(ev.Data) {
+	err := wire.ReadStream(body, limit, func(ev wire.Event) error {
+		if ev.Data != nil && r.take(ev.Data) {
 			return wire.ErrStop
+		}
+		if r.seen != nil {
+			r.seen(ev)
 		}
 		return nil
 	})
@@ -139,8 +142,7 @@ func (r *reading) check(otherwise string) error {
 // whether that is all there is to wait for. What cannot be read is passed over,
 // since the response may still come, unless it bears the request's id.
 func (r *reading) take(data wire.Raw) (done bool) {
-	for _, raw := range unbatch(bytes.TrimLeft(data, "\ufeff \t\r\n")) {
-		m, bad := wire.Decode(raw)
+	for m, bad := range messages(wire.Event{Data: data}) {
 		mine := m.ID != nil && string(m.ID) == string(r.id)
 		switch {
 		case bad != nil:

@@ -188,3 +188,75 @@ func TestEverythingSessionsEndOnClose(t *testing.T) {
 		t.Errorf("call after Close: %v", err)
 	}
 }
+
+// server-everything replays, of all streams of the session, and never goes live.
+func TestEverythingIsResumed(t *testing.T) {
+	server := mcptest.Everything(t, "streamableHttp")
+	call := func(t *testing.T, h *HTTP, tool, arguments string, k *keeper) *pending {
+		return begin(t, func(ctx context.Context) (Reply, error) { return h.Call(ctx, toolCall(7, tool, arguments), k) })
+	}
+	resume := func(t *testing.T, h *HTTP, tool string, from, to *keeper) *pending {
+		return begin(t, func(ctx context.Context) (Reply, error) {
+			return h.Resume(ctx, from.got().bytes(), toolCall(99, tool, `{}`), to)
+		})
+	}
+	fresh := func(t *testing.T) *HTTP { return connect(t, Options{URL: server.URL, Retry: 200 * time.Millisecond}) }
+
+	t.Run("a long call", func(t *testing.T) {
+		h, k := fresh(t), newKeeper()
+		running := call(t, h, "trigger-long-running-operation", `{"duration":3,"steps":6}`, k)
+		eventually(t, "progress", func() bool { p, _, _ := k.seen(); return len(p) > 0 })
+		running.leaves()
+		if err := h.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		later := newKeeper()
+		if got := resume(t, fresh(t), "trigger-long-running-operation", k, later).text(); !strings.HasPrefix(got, "Long running operation completed") {
+			t.Errorf("result: %s", got)
+		}
+		before, _, _ := k.seen()
+		after, _, _ := later.seen()
+		check(t, "progress, each once", len(before)+len(after), 6)
+	})
+
+	t.Run("two questions", func(t *testing.T) {
+		h := fresh(t)
+		first, second := newKeeper(), newKeeper()
+		a := begin(t, func(ctx context.Context) (Reply, error) {
+			return h.Call(ctx, toolCall(7, "trigger-elicitation-request", `{}`), first)
+		})
+		eventually(t, "the first question", func() bool { return len(first.got().Open) == 1 })
+		b := begin(t, func(ctx context.Context) (Reply, error) {
+			return h.Call(ctx, toolCall(8, "trigger-elicitation-request", `{}`), second)
+		})
+		eventually(t, "the second question", func() bool { return len(second.got().Open) == 1 })
+		a.leaves()
+		b.leaves()
+		h = fresh(t)
+		a2, b2 := newKeeper(), newKeeper()
+		one, two := resume(t, h, "trigger-elicitation-request", first, a2), resume(t, h, "trigger-elicitation-request", second, b2)
+		eventually(t, "both are asked again", func() bool { return a2.questions() != "" && b2.questions() != "" })
+		b2.answers <- "Bob"
+		if reply, err := two.wait(); err != nil || !strings.Contains(string(reply.Result), "Bob") {
+			t.Errorf("second: %s, %v", reply.Result, err)
+		}
+		a2.answers <- "Ann"
+		if reply, err := one.wait(); err != nil || !strings.Contains(string(reply.Result), "Ann") {
+			t.Errorf("first: %s, %v", reply.Result, err)
+		}
+		check(t, "the first was asked", a2.questions()+b2.questions(), string(first.got().Open[0])+" "+string(second.got().Open[0])+" ")
+	})
+
+	t.Run("a task of its own", func(t *testing.T) {
+		h, k := fresh(t), newKeeper()
+		running := call(t, h, "simulate-research-query", `{"topic":"python","ambiguous":true}`, k)
+		eventually(t, "the question", func() bool { return len(k.got().Open) == 1 })
+		running.leaves()
+		later := newKeeper()
+		resumed := resume(t, fresh(t), "simulate-research-query", k, later)
+		later.answers <- "Ann"
+		if got := resumed.text(); !strings.HasPrefix(got, "# Research Report: python") {
+			t.Errorf("result: %s", got)
+		}
+	})
+}

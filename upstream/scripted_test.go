@@ -77,7 +77,8 @@ func (r *recorder) Notify(method string, params wire.Raw) {
 	r.notes = append(r.notes, method+" "+string(params))
 }
 
-func (r *recorder) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, *wire.Error) {
+func (r *recorder) Ask(ctx context.Context, q Question) (wire.Raw, *wire.Error) {
+	method, params := q.Method, q.Params
 	r.mu.Lock()
 	r.asked = append(r.asked, method)
 	r.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"taskgate/wire"
@@ -16,6 +17,8 @@ type session struct {
 	version string   // negotiated protocol version
 	init    wire.Raw // the InitializeResult
 	tools   toolList
+	claims  claims
+	begun   atomic.Int64 // all calls so far
 
 	// guarded by pool.mu
 	calls     int

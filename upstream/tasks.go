@@ -131,7 +131,7 @@ func (t *remoteTask) pause(s taskState) time.Duration {
 }
 
 func (t *remoteTask) leave(ctx context.Context) error {
-	if !errors.Is(context.Cause(ctx), ErrLeave) {
+	if !left(ctx) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.opts.CancelTimeout)
 		defer cancel()
 		t.dialect.cancel(ctx)

@@ -47,7 +47,26 @@ type Handler interface {
 	// returns the client's result, or the error to send. It blocks until then
 	// or until ctx, which ends with the call or when the upstream withdraws the
 	// request; what it returns after that is dropped.
-	Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, *wire.Error)
+	Ask(ctx context.Context, q Question) (wire.Raw, *wire.Error)
+}
+
+// Question is a server-to-client request.
+type Question struct {
+	// ID is the upstream's own name for it, unique within the call.
+	ID string
+	// Method and Params are the request's. Both are empty for a question that
+	// was out when the call was left, and of which no more than the ID is known
+	// to Resume.
+	Method string
+	Params wire.Raw
+}
+
+// Keeper is a Handler that can keep what it takes to find its call again.
+type Keeper interface {
+	Handler
+	// Keep gets a token for Resume that is good from now on, in place of the
+	// one before. It must not block.
+	Keep(token wire.Raw)
 }
 
 // Info is what an upstream says of itself.
@@ -66,6 +85,11 @@ type Caller interface {
 	// upstream is told so in its own way, and the error wraps ctx.Err().
 	// Other errors are *Error.
 	Call(ctx context.Context, r Request, h Handler) (Reply, error)
+	// Resume goes on with a call that another Call, maybe of another process, has
+	// sent: r is the same but for its ID, and token the last that its Handler was
+	// to keep. Questions that are out are asked again under the IDs they had.
+	// Errors are as those of Call.
+	Resume(ctx context.Context, token wire.Raw, r Request, h Handler) (Reply, error)
 	// Info asks the upstream what it is. Errors are as those of Call.
 	Info(ctx context.Context) (Info, error)
 	// Listen hears what the upstream says on its own account, from now until

@@ -6,14 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"time"
 
 	"github.com/tmaxmax/go-sse"
 )
 
-// Event is one server-sent event that carries a message.
+// Event is one server-sent event.
 type Event struct {
 	ID   string // the last id seen on the stream, "" when events have none
-	Data Raw
+	Data Raw    // nil when it carries no message
+	// Retry is how long the server last asked to wait before coming back to
+	// the stream; 0: it did not ask.
+	Retry time.Duration
 }
 
 var (
@@ -23,24 +28,36 @@ var (
 	ErrEventTooLarge = errors.New("server-sent event is too large")
 )
 
-// ReadEvents calls f for every event that carries data, until the stream ends
-// or f returns an error. Comments, events without data (priming events) and
+// ReadEvents calls f for every event that carries a message, until the stream
+// ends or f returns an error. Comments, events without data (priming events) and
 // events of other names than "message" are passed over; their ids count.
 // A last event without its blank line is handed out too: some servers close
 // right after the data. An event larger than limit bytes is an error.
 func ReadEvents(r io.Reader, limit int, f func(Event) error) error {
-	r = &eventReader{r: io.MultiReader(r, bytes.NewReader([]byte("\n\n"))), lineStart: true}
-	for e, err := range sse.Read(r, &sse.ReadConfig{MaxEventSize: limit}) {
+	return ReadStream(r, limit, func(e Event) error {
+		if e.Data == nil {
+			return nil
+		}
+		return f(e)
+	})
+}
+
+// ReadStream is ReadEvents for who wants to come back to the stream: f is called
+// for events without a message too.
+func ReadStream(r io.Reader, limit int, f func(Event) error) error {
+	reader := &eventReader{r: io.MultiReader(r, bytes.NewReader([]byte("\n\n"))), lineStart: true}
+	for e, err := range sse.Read(reader, &sse.ReadConfig{MaxEventSize: limit}) {
 		if errors.Is(err, bufio.ErrTooLong) {
 			return fmt.Errorf("%w: the limit is %d bytes", ErrEventTooLarge, limit)
 		}
 		if err != nil {
 			return err
 		}
-		if e.Data == "" || (e.Type != "" && e.Type != "message") {
-			continue
+		event := Event{ID: e.LastEventID, Retry: reader.retry}
+		if e.Data != "" && (e.Type == "" || e.Type == "message") {
+			event.Data = Raw(e.Data)
 		}
-		if err := f(Event{ID: e.LastEventID, Data: Raw(e.Data)}); err != nil {
+		if err := f(event); err != nil {
 			if errors.Is(err, ErrStop) {
 				return nil
 			}
@@ -59,6 +76,7 @@ type eventReader struct {
 	err       error // to be returned once the bytes before it are
 	lineStart bool  // the last byte ended a line
 	afterCR   bool  // ... and was a CR; a LF now belongs to it
+	retry     time.Duration
 }
 
 func (e *eventReader) Read(p []byte) (n int, err error) {
@@ -70,10 +88,25 @@ func (e *eventReader) Read(p []byte) (n int, err error) {
 			break
 		}
 	}
+	e.noteRetry(p[:n])
 	if n > 0 || len(p) == 0 {
 		return n, nil
 	}
 	return 0, e.err
+}
+
+// noteRetry looks for the one field that the parser keeps to itself. In what
+// was gathered an event begins with a line, and a short one is all there.
+func (e *eventReader) noteRetry(b []byte) {
+	if !bytes.Contains(b, []byte("retry:")) {
+		return
+	}
+	for line := range bytes.FieldsFuncSeq(b, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		value, found := bytes.CutPrefix(line, []byte("retry:"))
+		if ms, err := strconv.ParseUint(string(bytes.TrimPrefix(value, []byte(" "))), 10, 31); found && err == nil {
+			e.retry = time.Duration(ms) * time.Millisecond
+		}
+	}
 }
 
 func (e *eventReader) sawBlankLine(b []byte) (blank bool) {

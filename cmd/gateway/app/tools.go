@@ -63,6 +63,6 @@ type deaf struct{}
 
 func (deaf) Progress(wire.Object)    {}
 func (deaf) Notify(string, wire.Raw) {}
-func (deaf) Ask(context.Context, string, wire.Raw) (wire.Raw, *wire.Error) {
+func (deaf) Ask(context.Context, upstream.Question) (wire.Raw, *wire.Error) {
 	return nil, wire.Errorf(wire.CodeMethodNotFound, "nobody is here to answer")
 }
