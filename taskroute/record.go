@@ -83,6 +83,9 @@ type State struct {
 	CancelledAt time.Time `json:"cancelledAt,omitzero"`
 	// Rounds counts the questions so far; it makes input keys unique.
 	Rounds int `json:"rounds,omitempty"`
+	// Resume is the connector's token for finding the running call again; nil
+	// when it cannot be.
+	Resume wire.Raw `json:"resume,omitempty"`
 }
 
 // ExpiresAt is when the record may be forgotten; zero: never.
@@ -119,10 +122,12 @@ type Question struct {
 	Key string `json:"key"`
 	// UpstreamKey is the key a modern upstream used; "" for a legacy one,
 	// whose running call waits for the answer.
-	UpstreamKey string   `json:"upstreamKey,omitempty"`
-	Method      string   `json:"method"`
-	Params      wire.Raw `json:"params,omitempty"`
-	Answer      wire.Raw `json:"answer,omitempty"`
+	UpstreamKey string `json:"upstreamKey,omitempty"`
+	// UpstreamID names the question of a running call at the upstream.
+	UpstreamID string   `json:"upstreamId,omitempty"`
+	Method     string   `json:"method"`
+	Params     wire.Raw `json:"params,omitempty"`
+	Answer     wire.Raw `json:"answer,omitempty"`
 	// Withdrawn: the upstream no longer wants the answer.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 }

@@ -58,7 +58,7 @@ func (r *Record) end(s Status, o Outcome, message string, now time.Time) error {
 	if r.State.Status.Terminal() {
 		return ErrTerminal
 	}
-	r.State.Status, r.State.StatusMessage, r.State.Holder = s, message, ""
+	r.State.Status, r.State.StatusMessage, r.State.Holder, r.State.Resume = s, message, "", nil
 	r.Outcome = o
 	// What was asked and answered is of no more use; the ticket still lets a
 	// retry of a held call come for its outcome.
@@ -96,6 +96,19 @@ func (r *Record) Progress(message string, now time.Time) error {
 	return nil
 }
 
+// Keep notes how the running call can be found again. It is nothing that the
+// owner sees.
+func (r *Record) Keep(token wire.Raw) error {
+	if r.State.Status.Terminal() {
+		return ErrTerminal
+	}
+	if token != nil && string(token) != string(r.State.Resume) {
+		r.State.Resume = token
+		r.dirty |= partState
+	}
+	return nil
+}
+
 // Ask adds questions and waits for input, if there are any. Each gets a key of
 // ours, which it returns in order.
 func (r *Record) Ask(qs []Question, now time.Time) ([]string, error) {
@@ -128,7 +141,7 @@ func (r *Record) Park(qs []Question, state *string, now time.Time) error {
 	if state != nil {
 		r.Input.State = *state
 	}
-	r.State.Holder = ""
+	r.State.Holder, r.State.Resume = "", nil
 	return nil
 }
 
@@ -214,7 +227,7 @@ func (r *Record) Restart(holder string, now time.Time) error {
 	for i := range r.Input.Questions {
 		r.Input.Questions[i].Withdrawn = true
 	}
-	r.State.Status, r.State.StatusMessage = Working, ""
+	r.State.Status, r.State.StatusMessage, r.State.Resume = Working, "", nil
 	r.touch(now, partInput)
 	return nil
 }

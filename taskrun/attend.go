@@ -146,7 +146,7 @@ func (x *run) gather(first *ask) []*ask {
 func askOn(rec *taskroute.Record, asks []*ask, now time.Time) ([]string, error) {
 	questions := make([]taskroute.Question, len(asks))
 	for i, a := range asks {
-		questions[i] = taskroute.Question{Method: a.method, Params: a.params}
+		questions[i] = taskroute.Question{UpstreamID: a.ID, Method: a.Method, Params: a.Params}
 	}
 	return rec.Ask(questions, now)
 }

@@ -7,13 +7,15 @@ import (
 	"go.uber.org/zap"
 )
 
-// Drain waits until no call runs, or until ctx ends; then it ends what is left
-// with an honest error and gives the lease back. It is called once. From its
-// beginning no record is taken up here any more.
+// Drain waits until no call runs, or until ctx ends. Of what is left then it
+// hands over what others can go on with, ends the rest with an honest error, and
+// gives the lease back. It is called once. From its beginning no record is taken
+// up here any more.
 func (r *Runner) Drain(ctx context.Context) error {
 	close(r.draining)
 	if err := r.coord.Wait(ctx); err != nil {
-		r.log.Warn("drain time is over; the calls that still run end as failed", zap.Int("calls", r.coord.Len()))
+		r.log.Warn("drain time is over; the calls that still run are handed over, or end as failed", zap.Int("calls", r.coord.Len()))
+		r.own.Range(func(_, x any) bool { x.(*run).leave(); return true })
 		r.coord.CancelAll(errShutdown)
 	}
 	ctx = context.WithoutCancel(ctx)

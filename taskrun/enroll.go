@@ -40,6 +40,7 @@ func (x *run) newRecord(kind taskroute.Kind, holder string) *taskroute.Record {
 	rec.State.TTL, rec.State.PollInterval = c.Decision.TTL, c.Decision.PollInterval
 	rec.State.Upstream, rec.State.Tool = c.Upstream, c.Tool
 	rec.State.StatusMessage = x.statusMessage()
+	rec.State.Resume = x.lastToken()
 	rec.Request = c.request()
 	return rec
 }
@@ -62,6 +63,8 @@ func (x *run) drop() {
 // hold notes how this run has the record.
 func (x *run) hold(rec *taskroute.Record) {
 	x.holder, x.epoch, x.rounds, x.expires = rec.State.Holder, rec.State.Epoch, rec.State.Rounds, rec.State.ExpiresAt()
+	x.again.Store(x.call.mayRunAgain(rec.State))
+	x.kept.Store(true)
 }
 
 // create stores a new record within the owner's limit. When it fails the record

@@ -24,7 +24,7 @@ func (x *run) follow() {
 	for {
 		select {
 		case end := <-x.ended:
-			x.settle(end)
+			x.settle(x.orAgain(end))
 			return
 		case a := <-x.asked:
 			x.askClient(a)
@@ -69,19 +69,29 @@ func timerAt(at, now time.Time) *time.Timer {
 // next one says more.
 func (x *run) saveProgress() {
 	text := x.statusMessage()
-	_, _ = x.update(func(rec *taskroute.Record) error { return rec.Progress(text, x.r.opts.Now()) })
+	_, _ = x.update(func(rec *taskroute.Record) error {
+		if err := rec.Keep(x.lastToken()); err != nil {
+			return err
+		}
+		return rec.Progress(text, x.r.opts.Now())
+	})
 }
 
 // askClient puts a further question into the record.
 func (x *run) askClient(a *ask) {
+	if x.askedBefore(a) {
+		return
+	}
 	var keys []string
 	rec, err := x.update(func(rec *taskroute.Record) (err error) {
 		if rec.State.Rounds > x.rounds { // only this run asks: an earlier try has landed
 			keys = []string{rec.Input.Questions[len(rec.Input.Questions)-1].Key}
 			return nil
 		}
-		keys, err = askOn(rec, []*ask{a}, x.r.opts.Now())
-		return err
+		if keys, err = askOn(rec, []*ask{a}, x.r.opts.Now()); err != nil {
+			return err
+		}
+		return rec.Keep(x.lastToken())
 	})
 	if err != nil {
 		a.answer <- answer{err: gone}

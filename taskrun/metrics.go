@@ -18,6 +18,8 @@ type metrics struct {
 	fenced       prometheus.Counter
 	rescued      prometheus.Counter
 	reruns       prometheus.Counter
+	resumed      prometheus.Counter
+	handedOver   prometheus.Counter
 	lapses       prometheus.Counter
 	housekeeping prometheus.Counter
 }
@@ -38,6 +40,8 @@ func newMetrics(reg prometheus.Registerer, coord *reqcoord.Coordinator) *metrics
 		dropped:      counter("outcomes_dropped_total", "Ends of calls that could not be recorded any more."),
 		fenced:       counter("runs_fenced_total", "Runs given up because their record had ended or was taken by another replica."),
 		rescued:      counter("records_rescued_total", "Records of dead replicas that were ended here."),
+		resumed:      counter("calls_resumed_total", "Calls of other replicas, or of an earlier start, that were found again at their upstream."),
+		handedOver:   counter("records_handed_over_total", "Records that this replica left to others when it shut down."),
 		reruns:       counter("calls_rerun_total", "Calls of dead replicas that policy let be sent again."),
 		lapses:       counter("lease_lapses_total", "Times this replica's lease had lapsed before it was renewed."),
 		housekeeping: counter("housekeeping_errors_total", "Failed turns of heartbeat, rescue or collection."),

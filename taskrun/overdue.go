@@ -49,7 +49,7 @@ func (x *run) answerOverdue(key string) {
 		x.flight.Cancel(errInputTimeout)
 		return
 	}
-	if answer, ok := substitute(a.method, then); ok {
+	if answer, ok := substitute(a.Method, then); ok {
 		_, _ = x.update(func(rec *taskroute.Record) error { // the loop's next sync delivers it
 			_, err := rec.Answer(wire.Object{}.With(key, answer), x.r.opts.Now())
 			return err

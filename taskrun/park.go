@@ -156,6 +156,7 @@ func (r *Runner) start(ctx context.Context, call Call, claimed *taskroute.Record
 	x, callCtx := r.newRun(ctx, call, nil)
 	x.take(claimed.ID)
 	x.hold(claimed)
+	x.continueFrom(claimed)
 	x.wake() // for what has changed before the record was watched
 	go x.dispatch(callCtx, params.Bytes())
 	x.detach()

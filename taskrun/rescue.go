@@ -39,8 +39,9 @@ func (r *Runner) orphans(ctx context.Context, cursor string) ([]taskroute.Orphan
 }
 
 // rescue decides on one orphan (contract 7): a recorded wish to cancel is
-// fulfilled; what was only waiting to be sent is sent; what was being run ends,
-// because nobody knows how far it came.
+// fulfilled; what was only waiting to be sent is sent; what was being run is
+// found again, or run again if policy lets it, or else ends, because nobody
+// knows how far it came.
 func (r *Runner) rescue(ctx context.Context, o taskroute.Orphan) error {
 	if _, ours := r.own.Load(o.ID); ours {
 		return nil // held by an earlier incarnation of this very process; its run takes it over
@@ -52,7 +53,15 @@ func (r *Runner) rescue(ctx context.Context, o taskroute.Orphan) error {
 	if err != nil {
 		return err
 	}
-	if call, err := callOf(rec); err == nil && call.mayRunAgain(rec.State) {
+	call, err := callOf(rec)
+	switch {
+	case err != nil:
+		return r.fail(ctx, o.ID, o.Holder, errHolderLost)
+	case !rec.State.CancelledAt.IsZero():
+		return r.stopOrphan(ctx, rec, o.Holder, call)
+	case rec.State.Resume != nil:
+		return r.reattach(ctx, rec, o.Holder, call)
+	case call.mayRunAgain(rec.State):
 		return r.runAgain(ctx, rec, o.Holder, call)
 	}
 	return r.fail(ctx, o.ID, o.Holder, errHolderLost)

@@ -31,9 +31,14 @@ type run struct {
 	asked    chan *ask
 	overdue  chan string   // keys of questions whose time is over
 	followed chan struct{} // closed when follow returns
-	progress chan struct{} // capacity 1: message is new
+	progress chan struct{} // capacity 1: message or token is new
 	message  atomic.Pointer[string]
-	nudge    chan struct{} // capacity 1: something else is new, look
+	token    atomic.Pointer[wire.Raw] // by which the call can be found again; nil: it cannot
+	nudge    chan struct{}            // capacity 1: something else is new, look
+
+	resuming wire.Raw    // the token that an earlier holder of the record left; nil: the call is sent
+	kept     atomic.Bool // it has a record
+	again    atomic.Bool // policy lets the call be sent again
 
 	// Of the deciding goroutine alone.
 	id      string // of the record; "" while there is none
@@ -41,7 +46,8 @@ type run struct {
 	epoch   int64
 	rounds  int // questions in the record
 	expires time.Time
-	pending map[string]*ask // asked of the client, by key
+	pending map[string]*ask   // asked of the client, by key
+	known   map[string]string // keys of what the call had asked before it was resumed, by the upstream's id
 	watch   *taskroute.Watcher
 }
 
@@ -54,8 +60,7 @@ type ended struct {
 
 // ask is a question of a legacy upstream, whose call waits for the answer.
 type ask struct {
-	method string
-	params wire.Raw
+	upstream.Question
 	answer chan answer     // capacity 1, sent once
 	gone   <-chan struct{} // closed when nobody wants the answer any more
 }
@@ -66,9 +71,7 @@ type answer struct {
 }
 
 func (r *Runner) newRun(ctx context.Context, c Call, observe Observer) (*run, context.Context) {
-	flight, ctx := r.coord.Begin(ctx, reqcoord.About{
-		Upstream: c.Upstream, Method: "tools/call", Tool: c.Tool, Principal: c.Owner.String(),
-	})
+	flight, ctx := r.coord.Begin(ctx, about(&c))
 	x := &run{
 		r: r, call: c, flight: flight,
 		whole: newBudget(c.Decision.Timeout, func() { flight.Cancel(errTimeout) }),
@@ -82,6 +85,10 @@ func (r *Runner) newRun(ctx context.Context, c Call, observe Observer) (*run, co
 		x.observe.Store(&observe)
 	}
 	return x, ctx
+}
+
+func about(c *Call) reqcoord.About {
+	return reqcoord.About{Upstream: c.Upstream, Method: "tools/call", Tool: c.Tool, Principal: c.Owner.String()}
 }
 
 // dispatch waits for the call's turn, sends it, and reports its end.
@@ -114,15 +121,22 @@ func readReply(reply upstream.Reply, err error) ended {
 }
 
 func (x *run) send(ctx context.Context, params wire.Raw) (upstream.Reply, error) {
+	if x.resuming != nil {
+		return x.resume(ctx, params)
+	}
 	if err := x.flight.Admit(ctx, x.call.shares()...); err != nil {
 		return upstream.Reply{}, err
 	}
 	x.startClocks()
-	return x.r.upstreams[x.call.Upstream].Call(ctx, upstream.Request{
-		ID: x.flight.ID, Method: "tools/call", Params: params,
-		ClientInfo: x.call.Meta.ClientInfo, Capabilities: x.call.Meta.Capabilities,
-		LogLevel: x.call.Meta.LogLevel, Principal: x.call.Owner.String(), Header: x.call.Header,
-	}, x)
+	return x.r.upstreams[x.call.Upstream].Call(ctx, x.call.toUpstream(x.flight.ID, params), x)
+}
+
+func (c *Call) toUpstream(id uint64, params wire.Raw) upstream.Request {
+	return upstream.Request{
+		ID: id, Method: "tools/call", Params: params,
+		ClientInfo: c.Meta.ClientInfo, Capabilities: c.Meta.Capabilities,
+		LogLevel: c.Meta.LogLevel, Principal: c.Owner.String(), Header: c.Header,
+	}
 }
 
 func (x *run) startClocks() {
@@ -144,6 +158,11 @@ func (x *run) Progress(params wire.Object) {
 	}
 	text := progressText(params)
 	x.message.Store(&text)
+	x.advance()
+}
+
+// advance lets the record follow, in its time.
+func (x *run) advance() {
 	select {
 	case x.progress <- struct{}{}:
 	default:
@@ -160,9 +179,9 @@ func (x *run) Notify(method string, params wire.Raw) {
 }
 
 // Ask implements upstream.Handler.
-func (x *run) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, *wire.Error) {
+func (x *run) Ask(ctx context.Context, q upstream.Question) (wire.Raw, *wire.Error) {
 	x.idle.refill()
-	a := &ask{method: method, params: params, answer: make(chan answer, 1), gone: ctx.Done()}
+	a := &ask{Question: q, answer: make(chan answer, 1), gone: ctx.Done()}
 	select {
 	case x.asked <- a:
 	case <-ctx.Done():

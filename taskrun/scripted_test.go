@@ -22,6 +22,7 @@ type scripted struct {
 // played is one call at the scripted upstream.
 type played struct {
 	upstream.Request
+	token   string // of a call that was resumed; "" for one that was sent
 	t       *testing.T
 	ctx     context.Context
 	handler upstream.Handler
@@ -32,7 +33,11 @@ type played struct {
 
 // Call implements upstream.Caller.
 func (s *scripted) Call(ctx context.Context, r upstream.Request, h upstream.Handler) (upstream.Reply, error) {
-	p := &played{Request: r, ctx: ctx, handler: h, end: make(chan ended, 1), left: make(chan struct{})}
+	return s.play(ctx, &played{Request: r, handler: h})
+}
+
+func (s *scripted) play(ctx context.Context, p *played) (upstream.Reply, error) {
+	p.ctx, p.end, p.left = ctx, make(chan ended, 1), make(chan struct{})
 	defer close(p.left)
 	s.mu.Lock()
 	s.calls = append(s.calls, p)
@@ -46,6 +51,11 @@ func (s *scripted) Call(ctx context.Context, r upstream.Request, h upstream.Hand
 		}
 		return upstream.Reply{}, fmt.Errorf("upstream call: %w", ctx.Err())
 	}
+}
+
+// Resume implements upstream.Caller. It is a call like others, with a token.
+func (s *scripted) Resume(ctx context.Context, token wire.Raw, r upstream.Request, h upstream.Handler) (upstream.Reply, error) {
+	return s.play(ctx, &played{Request: r, token: string(token), handler: h})
 }
 
 // Info implements upstream.Caller.
@@ -92,6 +102,12 @@ func (p *played) fails(rpcError string) {
 	synctest.Wait()
 }
 
+// keeps hands out a token.
+func (p *played) keeps(token string) {
+	p.handler.(upstream.Keeper).Keep(wire.Raw(token))
+	synctest.Wait()
+}
+
 // cause is why the gateway ended the call; nil while it has not.
 func (p *played) cause() error {
 	synctest.Wait()
@@ -110,12 +126,16 @@ type question struct {
 func (p *played) asks(params string) *question { return p.asksFor(wire.MethodElicit, params) }
 
 func (p *played) asksFor(method, params string) *question {
+	return p.asksAs(upstream.Question{Method: method, Params: wire.Raw(params)})
+}
+
+func (p *played) asksAs(asked upstream.Question) *question {
 	ctx, cancel := context.WithCancel(p.ctx)
 	q := &question{t: p.t, withdraw: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(q.done)
 		defer cancel()
-		q.result, q.err = p.handler.Ask(ctx, method, wire.Raw(params))
+		q.result, q.err = p.handler.Ask(ctx, asked)
 	}()
 	synctest.Wait()
 	return q

@@ -16,8 +16,10 @@ import (
 func (x *run) settle(end ended) {
 	now := x.r.opts.Now
 	switch {
-	case errors.Is(end.err, errExpired), errors.Is(end.err, errLost):
+	case errors.Is(end.err, errExpired), errors.Is(end.err, errLost), errors.Is(end.err, errSentAgain):
 		return
+	case errors.Is(end.err, upstream.ErrLeave):
+		x.handOver()
 	case errors.Is(end.err, errCancelled):
 		x.end(func(rec *taskroute.Record) error {
 			return rec.Cancel("Cancelled at the owner's request; the upstream was told to stop.", now())

@@ -154,7 +154,7 @@ func (p *replay) read(ctx context.Context, quiet time.Duration) error {
 	c := p.conversation
 	stream, closeStream := context.WithCancel(ctx)
 	defer closeStream()
-	silence := time.AfterFunc(quiet, closeStream)
+	silence := time.AfterFunc(max(quiet, headerPatience), closeStream)
 	defer silence.Stop()
 	header := http.Header{}
 	copyHeader(header, c.header)
@@ -162,6 +162,7 @@ func (p *replay) read(ctx context.Context, quiet time.Duration) error {
 	var sent atomic.Bool
 	resp, err := c.legacy.endpoint.do(stream, http.MethodGet, nil, header, &sent)
 	if err != nil {
+		p.agreed = stream.Err() != nil && sent.Load() // some send no header before there is a first event
 		return err
 	}
 	defer resp.Body.Close()
@@ -169,6 +170,7 @@ func (p *replay) read(ctx context.Context, quiet time.Duration) error {
 		return err
 	}
 	p.agreed = true
+	silence.Reset(quiet)
 	err = c.legacy.endpoint.events(resp, func(ev wire.Event) error {
 		silence.Reset(c.legacy.opts.Retry)
 		return p.take(ctx, ev)

@@ -398,7 +398,7 @@ func numbered(id, format string, args ...any) string {
 const theResult = `{'jsonrpc':'2.0','id':7,'result':{'content':[{'type':'text','text':'done'}]}}`
 
 func resumeAt(t *testing.T, s *scripted, tok token, k *keeper) *pending {
-	h := connect(t, Options{URL: s.URL, Retry: 20 * time.Millisecond})
+	h := connect(t, Options{URL: s.URL, Retry: 100 * time.Millisecond})
 	tok.Session, tok.Version, tok.Request, tok.Event = "s-1", "2025-11-25", 7, "e-1"
 	return begin(t, func(ctx context.Context) (Reply, error) {
 		return h.Resume(ctx, tok.bytes(), toolCall(99, "x", `{}`), k)
