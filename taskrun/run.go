@@ -2,7 +2,6 @@ package taskrun
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -86,7 +85,7 @@ func (r *Runner) newRun(ctx context.Context, c Call, observe Observer) (*run, co
 
 // dispatch waits for the call's turn, sends it, and reports its end.
 func (x *run) dispatch(ctx context.Context, params wire.Raw) {
-	end := readReply(x.send(ctx, params))
+	end := x.exchange(ctx, params)
 	if cause := context.Cause(ctx); end.err != nil && cause != nil {
 		end.err = cause
 	}
@@ -96,30 +95,9 @@ func (x *run) dispatch(ctx context.Context, params wire.Raw) {
 	x.ended <- end
 }
 
-// readReply refuses a task that the upstream made of its own: no request asks
-// for one, and nobody could reach it.
-func readReply(reply upstream.Reply, err error) ended {
-	if err != nil || reply.Result == nil {
-		return ended{reply: reply, err: err}
-	}
-	o, err := wire.ParseObject(reply.Result)
-	kind, _ := wire.String(o.Get("resultType"))
-	if kind == wire.ResultTask {
-		err = errors.New("it made a task, though nobody asked it to")
-	}
-	if err != nil {
-		return ended{err: &upstream.Error{Kind: upstream.Broken, MayHaveRun: true, Err: fmt.Errorf("result: %w", err)}}
-	}
-	return ended{reply: reply, kind: kind}
-}
-
-func (x *run) send(ctx context.Context, params wire.Raw) (upstream.Reply, error) {
-	if err := x.flight.Admit(ctx, x.call.shares()...); err != nil {
-		return upstream.Reply{}, err
-	}
-	x.startClocks()
+func (x *run) send(ctx context.Context, id uint64, params wire.Raw) (upstream.Reply, error) {
 	return x.r.upstreams[x.call.Upstream].Call(ctx, upstream.Request{
-		ID: x.flight.ID, Method: "tools/call", Params: params,
+		ID: id, Method: "tools/call", Params: params,
 		ClientInfo: x.call.Meta.ClientInfo, Capabilities: x.call.Meta.Capabilities,
 		LogLevel: x.call.Meta.LogLevel, Principal: x.call.Owner.String(), Header: x.call.Header,
 	}, x)

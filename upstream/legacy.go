@@ -57,6 +57,7 @@ func (l *legacy) callIn(ctx context.Context, s *session, header http.Header, r R
 	a, err := c.send(callCtx, l.needsTask(ctx, s, header, r))
 	fail(nil)
 	c.asking.Wait()
+	a.Undeclared = c.undeclared
 	var own *Error
 	if err != nil && errors.As(context.Cause(callCtx), &own) {
 		err = own
