@@ -69,6 +69,9 @@ func (x *run) answered(ctx context.Context, end ended) (Outcome, error) {
 	if end.err != nil {
 		return Outcome{}, end.err
 	}
+	if missing := failedForWant(end.reply); missing != nil {
+		return Outcome{}, missing
+	}
 	if end.kind != wire.ResultInputRequired {
 		return Outcome{Reply: &end.reply}, nil
 	}

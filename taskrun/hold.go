@@ -88,7 +88,7 @@ func (h *held) redeem(ctx context.Context, ticket string, responses wire.Object)
 	if err != nil {
 		return redeemError(err)
 	}
-	_, err = h.r.update(ctx, h.by, h.id, func(rec *taskroute.Record) error {
+	answered, err := h.r.update(ctx, h.by, h.id, func(rec *taskroute.Record) error {
 		if !rec.Redeem(ticket + "." + h.call.fingerprint()) {
 			return ErrBadState
 		}
@@ -98,6 +98,7 @@ func (h *held) redeem(ctx context.Context, ticket string, responses wire.Object)
 	if err != nil {
 		return redeemError(err)
 	}
+	h.r.resumeIfParked(ctx, answered)
 	began, err := callOf(rec)
 	if err == nil {
 		h.call.Decision = began.Decision

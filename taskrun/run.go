@@ -2,7 +2,6 @@ package taskrun
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -93,7 +92,7 @@ func about(c *Call) reqcoord.About {
 
 // dispatch waits for the call's turn, sends it, and reports its end.
 func (x *run) dispatch(ctx context.Context, params wire.Raw) {
-	end := readReply(x.send(ctx, params))
+	end := x.exchange(ctx, params)
 	if cause := context.Cause(ctx); end.err != nil && cause != nil {
 		end.err = cause
 	}
@@ -103,32 +102,8 @@ func (x *run) dispatch(ctx context.Context, params wire.Raw) {
 	x.ended <- end
 }
 
-// readReply refuses a task that the upstream made of its own: no request asks
-// for one, and nobody could reach it.
-func readReply(reply upstream.Reply, err error) ended {
-	if err != nil || reply.Result == nil {
-		return ended{reply: reply, err: err}
-	}
-	o, err := wire.ParseObject(reply.Result)
-	kind, _ := wire.String(o.Get("resultType"))
-	if kind == wire.ResultTask {
-		err = errors.New("it made a task, though nobody asked it to")
-	}
-	if err != nil {
-		return ended{err: &upstream.Error{Kind: upstream.Broken, MayHaveRun: true, Err: fmt.Errorf("result: %w", err)}}
-	}
-	return ended{reply: reply, kind: kind}
-}
-
-func (x *run) send(ctx context.Context, params wire.Raw) (upstream.Reply, error) {
-	if x.resuming != nil {
-		return x.resume(ctx, params)
-	}
-	if err := x.flight.Admit(ctx, x.call.shares()...); err != nil {
-		return upstream.Reply{}, err
-	}
-	x.startClocks()
-	return x.r.upstreams[x.call.Upstream].Call(ctx, x.call.toUpstream(x.flight.ID, params), x)
+func (x *run) send(ctx context.Context, id uint64, params wire.Raw) (upstream.Reply, error) {
+	return x.r.upstreams[x.call.Upstream].Call(ctx, x.call.toUpstream(id, params), x)
 }
 
 func (c *Call) toUpstream(id uint64, params wire.Raw) upstream.Request {

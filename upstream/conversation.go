@@ -22,12 +22,13 @@ type conversation struct {
 	handler Handler
 	fail    context.CancelCauseFunc // ends the call with an *Error
 
-	asking    sync.WaitGroup // calls of handler.Ask
-	mu        sync.Mutex
-	questions map[string]context.CancelFunc // by the upstream's id, verbatim
-	place     token                         // where the call can be found again
-	begun     int64                         // session.begun then
-	retry     atomic.Int64                  // wire.Event.Retry
+	asking     sync.WaitGroup // calls of handler.Ask
+	mu         sync.Mutex
+	questions  map[string]context.CancelFunc // by the upstream's id, verbatim
+	undeclared wire.Raw                      // the first that was asked for
+	place      token                         // where the call can be found again
+	begun      int64                         // session.begun then
+	retry      atomic.Int64                  // wire.Event.Retry
 }
 
 // maxQuestions limits how many requests of the upstream one call answers at once.
@@ -129,6 +130,7 @@ func (c *conversation) answer(ctx context.Context, m wire.Message) wire.Message 
 		return wire.Result(m.ID, wire.Raw(`{}`))
 	case wire.MethodElicit, wire.MethodSampling, wire.MethodRoots, "":
 		if missing := c.request.Capabilities.Answers(m.Method, m.Params); missing != nil && m.Method != "" {
+			c.noteUndeclared(missing)
 			return wire.Failure(m.ID, undeclared(m.Method, missing))
 		}
 		result, failure := c.handler.Ask(ctx, Question{ID: string(m.ID), Method: m.Method, Params: m.Params})
@@ -138,6 +140,14 @@ func (c *conversation) answer(ctx context.Context, m wire.Message) wire.Message 
 		return wire.Result(m.ID, result)
 	}
 	return wire.Failure(m.ID, wire.Errorf(wire.CodeMethodNotFound, "Method not found: %.100q", m.Method))
+}
+
+func (c *conversation) noteUndeclared(missing wire.Raw) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.undeclared == nil {
+		c.undeclared = missing
+	}
 }
 
 // undeclared is the refusal of a request that the caller did not say it can

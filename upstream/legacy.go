@@ -70,6 +70,7 @@ func (l *legacy) converse(ctx context.Context, s *session, header http.Header, r
 	if left(ctx) && c.found().findable() {
 		l.sessions.drop(s) // so that nobody ends it
 	}
+	a.Undeclared = c.undeclared
 	var own *Error
 	if err != nil && errors.As(context.Cause(callCtx), &own) {
 		err = own

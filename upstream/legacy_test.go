@@ -200,6 +200,9 @@ func TestQuestionsNobodyDeclaredAreRefusedUnasked(t *testing.T) {
 	for id, code := range map[string]int{"1": wire.CodeInvalidParams, "2": wire.CodeMethodNotFound, "3": wire.CodeMethodNotFound} {
 		check(t, "code of answer "+id, wire.ParseError(answers.Get(id)).Code, code)
 	}
+	if got := string(reply.Undeclared); got != `{"elicitation":{"url":{}}}` && got != `{"sampling":{}}` {
+		t.Errorf("undeclared: %s", got)
+	}
 	_, _, asked := rec.seen()
 	equal(t, "asked", asked, "elicitation/create")
 }

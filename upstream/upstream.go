@@ -30,10 +30,14 @@ type Request struct {
 	Header http.Header
 }
 
-// Reply is the upstream's response: exactly one of the two.
+// Reply is the upstream's response: exactly one of Result and Error.
 type Reply struct {
 	Result wire.Raw
 	Error  wire.Raw
+	// Undeclared is a capability, as a ClientCapabilities object, that a legacy
+	// upstream has asked for during the call although the client had not
+	// declared it; nil when there was none. The question was refused.
+	Undeclared wire.Raw
 }
 
 // Handler receives what an upstream sends while a call runs. Its methods may be

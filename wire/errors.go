@@ -16,6 +16,7 @@ const (
 	CodeMissingCapability  = -32021
 	CodeUnsupportedVersion = -32022
 	CodeLegacyNotFound     = -32002 // 2025-11-25 and earlier; never sent to a modern client
+	CodeLegacyURLRequired  = -32042 // 2025-11-25 only; never sent to a modern client
 )
 
 // Error is a JSON-RPC error object. Data is omitted when nil.

@@ -34,6 +34,9 @@ func ParseMeta(params Object) (Meta, *Error) {
 		return Meta{}, Errorf(CodeInvalidRequest, "Invalid request: member %q of params._meta could be taken for %q", got, want)
 	}
 	m := Meta{ClientInfo: o.Get(MetaClientInfo), ProgressToken: o.Get(MetaProgressToken)}
+	if isNull(m.ProgressToken) { // some clients write it where they have none
+		m.ProgressToken = nil
+	}
 	if m.Version, ok = String(o.Get(MetaVersion)); !ok {
 		return m, Errorf(CodeInvalidParams, "Invalid params: params._meta[%q] is missing or no string", MetaVersion)
 	}

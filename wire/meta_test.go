@@ -23,6 +23,16 @@ func TestParseMeta(t *testing.T) {
 	}
 }
 
+func TestNoProgressToken(t *testing.T) {
+	for token, want := range map[string]string{`null`: "", `""`: `""`, `0`: "0", `1.50`: "1.50"} {
+		params := parse(t, `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"progressToken":`+token+`}}`)
+		m, err := ParseMeta(params)
+		if err != nil || string(m.ProgressToken) != want {
+			t.Errorf("%s: got %q, %v", token, m.ProgressToken, err)
+		}
+	}
+}
+
 func TestParseMetaRefuses(t *testing.T) {
 	for _, c := range []struct {
 		in   string

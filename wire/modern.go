@@ -127,12 +127,40 @@ func joinArray(list []Raw) Raw {
 }
 
 // ModernError turns a legacy server's error object into one that 2026-07-28
-// allows: -32002, resource not found, is -32602 there. Message and data, with
-// the uri in it, stay; so does every other error, byte for byte.
+// allows: -32002, resource not found, is -32602 there, and -32042, an elicitation
+// by URL is required, is no error there at all (see URLElicitations) and becomes
+// -32603. Message and data stay; so does every other error, byte for byte.
 func ModernError(e Raw) Raw {
 	o, err := splitObject(e)
-	if err != nil || string(o.Get("code")) != strconv.Itoa(CodeLegacyNotFound) {
+	if err != nil {
 		return e
 	}
-	return o.With("code", strconv.AppendInt(nil, CodeInvalidParams, 10)).Bytes()
+	switch string(o.Get("code")) {
+	case strconv.Itoa(CodeLegacyNotFound):
+		return o.With("code", strconv.AppendInt(nil, CodeInvalidParams, 10)).Bytes()
+	case strconv.Itoa(CodeLegacyURLRequired):
+		return o.With("code", strconv.AppendInt(nil, CodeInternal, 10)).Bytes()
+	}
+	return e
+}
+
+// URLElicitations are the elicitations that the error -32042 of 2025-11-25
+// (client/elicitation#url-elicitation-required-error) lists, as inputRequests;
+// nil for every other error.
+func URLElicitations(e Raw) Object {
+	o, _ := splitObject(e)
+	if string(o.Get("code")) != strconv.Itoa(CodeLegacyURLRequired) {
+		return nil
+	}
+	data, _ := o.Object("data")
+	list, err := splitArray(data.Get("elicitations"))
+	if err != nil {
+		return nil
+	}
+	var requests Object
+	for i, params := range list {
+		request := Object{}.With("method", Quote(MethodElicit)).With("params", params)
+		requests = requests.With("url"+strconv.Itoa(i+1), request.Bytes())
+	}
+	return requests
 }

@@ -68,11 +68,27 @@ func TestModernResultRefuses(t *testing.T) {
 func TestModernError(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"code":-32002,"message":"Resource not found","data":{"uri":"file:///a", "n":1e2}}`: `{"code":-32602,"message":"Resource not found","data":{"uri":"file:///a", "n":1e2}}`,
-		`{"message":"m","code": -32002}`:             `{"message":"m","code":-32602}`,
-		`{"code":-32001, "message":"m","x":[1 , 2]}`: `{"code":-32001, "message":"m","x":[1 , 2]}`,
+		`{"message":"m","code": -32002}`:                           `{"message":"m","code":-32602}`,
+		`{"code":-32001, "message":"m","x":[1 , 2]}`:               `{"code":-32001, "message":"m","x":[1 , 2]}`,
+		`{"code":-32042,"message":"m","data":{"elicitations":[]}}`: `{"code":-32603,"message":"m","data":{"elicitations":[]}}`,
 		`"no object"`: `"no object"`,
 	} {
 		if got := ModernError(Raw(in)); string(got) != want {
+			t.Errorf("%s: got %s", in, got)
+		}
+	}
+}
+
+func TestURLElicitations(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"code":-32042,"message":"m","data":{"elicitations":[{"mode":"url","url":"a:b"},{"mode":"url", "n":1.0}]}}`: `{"url1":{"method":"elicitation/create","params":{"mode":"url","url":"a:b"}},` +
+			`"url2":{"method":"elicitation/create","params":{"mode":"url", "n":1.0}}}`,
+		`{"code":-32042,"message":"m","data":{"elicitations":7}}`:            `{}`,
+		`{"code":-32042,"message":"m"}`:                                      `{}`,
+		`{"code":-32603,"message":"m","data":{"elicitations":[{"mode":1}]}}`: `{}`,
+		`"no object"`: `{}`,
+	} {
+		if got := URLElicitations(Raw(in)).Bytes(); string(got) != want {
 			t.Errorf("%s: got %s", in, got)
 		}
 	}
