@@ -160,6 +160,11 @@ func (r *Runner) Call(ctx context.Context, c Call, observe Observer) (Outcome, e
 	}
 	r.busy.enter()
 	defer r.busy.leave()
+	if c.isShared() && c.isFresh() {
+		if out, done, err := r.share(ctx, c, observe); done {
+			return out, err
+		}
+	}
 	x, callCtx := r.newRun(ctx, c, observe)
 	promoteAfter := c.Decision.PromoteAfter
 	if c.mayBecomeTask() && promoteAfter == 0 {
