@@ -116,6 +116,14 @@ func (x *run) question(ctx context.Context, a *ask) (Outcome, bool) {
 	return Outcome{Input: &InputRequired{Requests: rec.PendingInputs(), State: requestState(rec.ID, ticket)}}, true
 }
 
+// checkQuestions bounds what an upstream can put into a record.
+func (r *Runner) checkQuestions(n int) *wire.Error {
+	if limit := r.opts.MaxQuestions; limit > 0 && n > limit {
+		return wire.Errorf(wire.CodeInternal, "too many questions want an answer: the limit is %d", limit)
+	}
+	return nil
+}
+
 func askOn(rec *taskroute.Record, a *ask, now time.Time) (string, error) {
 	keys, err := rec.Ask([]taskroute.Question{{Method: a.method, Params: a.params}}, now)
 	if err != nil {

@@ -74,6 +74,10 @@ func (x *run) saveProgress() {
 
 // askClient puts a further question into the record.
 func (x *run) askClient(a *ask) {
+	if err := x.r.checkQuestions(len(x.pending) + 1); err != nil {
+		a.answer <- answer{err: err}
+		return
+	}
 	var key string
 	rec, err := x.update(func(rec *taskroute.Record) (err error) {
 		if rec.State.Rounds > x.rounds { // only this run asks: an earlier try has landed

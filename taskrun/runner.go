@@ -40,6 +40,9 @@ type Options struct {
 	ProgressEvery time.Duration
 	// MaxOpen is how many open records one owner may have; 0: no limit.
 	MaxOpen int
+	// MaxQuestions is how many questions of one call may want an answer at once;
+	// 0: no limit.
+	MaxQuestions int
 
 	Log     *zap.Logger
 	Metrics prometheus.Registerer
