@@ -53,7 +53,7 @@ demo: ## Watch a slow tool become a task; needs nothing installed
 clean: ## Remove what was built and installed here
 	rm -rf bin $(CACHE)
 
-# redis-server for the Redis store, a C compiler for the race detector.
+# redis-server for the Redis store, nginx as a proxy in front, a C compiler for the race detector.
 $(CACHE)/debian.done: scripts/debian-deps
 	scripts/debian-deps
 	@mkdir -p $(CACHE) && touch $@

@@ -127,8 +127,7 @@ type Limits struct {
 	MaxStreams int `yaml:"maxStreams" env:"MAX_STREAMS"`
 	// StreamBufferBytes bounds what waits for a client that reads slowly.
 	StreamBufferBytes ByteSize `yaml:"streamBufferBytes" env:"STREAM_BUFFER_BYTES"`
-	MaxOpenTasks      int      `yaml:"maxOpenTasks" env:"MAX_OPEN_TASKS"`
-	// MaxOpenTasksPerPrincipal keeps one caller from taking all of MaxOpenTasks.
+	// MaxOpenTasksPerPrincipal bounds the tasks of one caller that have not ended.
 	MaxOpenTasksPerPrincipal int `yaml:"maxOpenTasksPerPrincipal" env:"MAX_OPEN_TASKS_PER_PRINCIPAL"`
 	// MaxQuestions bounds the unanswered questions of one task.
 	MaxQuestions int `yaml:"maxQuestions" env:"MAX_QUESTIONS"`
@@ -145,6 +144,18 @@ type Timeouts struct {
 	KeepAlive time.Duration `yaml:"keepAlive" env:"KEEP_ALIVE"`
 	Connect   time.Duration `yaml:"connect" env:"CONNECT"` // to an upstream, with TLS
 	Store     time.Duration `yaml:"store" env:"STORE"`     // one operation of the store
+	// Forward bounds requests other than tools/call.
+	Forward time.Duration `yaml:"forward" env:"FORWARD"`
+	// HoldAfter is when a client that waits gets headers and a first comment.
+	HoldAfter time.Duration `yaml:"holdAfter" env:"HOLD_AFTER"`
+	// Cancel is how long a cancelled task waits for its upstream to be told.
+	Cancel time.Duration `yaml:"cancel" env:"CANCEL"`
+	// Recheck is how often a running task is read without a hint that it changed.
+	Recheck time.Duration `yaml:"recheck" env:"RECHECK"`
+	// InfoTTL is how long what an upstream says of itself is served from memory;
+	// InfoWait, how long a request waits for that.
+	InfoTTL  time.Duration `yaml:"infoTTL" env:"INFO_TTL"`
+	InfoWait time.Duration `yaml:"infoWait" env:"INFO_WAIT"`
 	// Drain is how long running calls may go on after SIGTERM.
 	Drain time.Duration `yaml:"drain" env:"DRAIN"`
 }

@@ -38,7 +38,19 @@ func (h *Handler) admit(w http.ResponseWriter, req *http.Request) (*exchange, er
 		leaveBody(w, req)
 		return x, err
 	}
-	return x, x.decode(body)
+	if err := x.decode(body); err != nil {
+		return x, err
+	}
+	return x, h.checkDepth(body)
+}
+
+// checkDepth comes after the envelope, so that the refusal has the request's id.
+func (h *Handler) checkDepth(body []byte) error {
+	if depth := wire.Depth(body); depth > h.opts.MaxDepth {
+		return badRequest(wire.Errorf(wire.CodeInvalidRequest, "Invalid request: the body nests %d deep; the limit is %d", depth, h.opts.MaxDepth).
+			WithData(map[string]any{"reason": "too_deep", "limit": h.opts.MaxDepth}))
+	}
+	return nil
 }
 
 // leaveBody answers without waiting for a body that nobody wants any more: the

@@ -27,6 +27,10 @@ import (
 type Options struct {
 	// MaxBody is the largest request body in bytes.
 	MaxBody int64
+	// MaxDepth is how deep a body may nest.
+	MaxDepth int
+	// BufferBytes bounds the notifications that wait for a slow client.
+	BufferBytes int64
 	// BodyTimeout bounds the reading of a body.
 	BodyTimeout time.Duration
 	// WriteTimeout bounds each write to a client.

@@ -26,18 +26,21 @@ type responder struct {
 	streaming bool // headers of a stream are out; the answer is its last event
 
 	mu     sync.Mutex
+	queued int64         // bytes in queue
+	limit  int64         // of queued
 	queue  chan []byte   // what goes out before the answer; nil until there is any
 	done   chan struct{} // the queue has been written
 	closed bool          // no more notifications
 }
 
-// queueLength bounds what waits for a slow client. A notification that does not
-// fit is dropped: each is only a hint, and an upstream must not wait for it.
+// queueLength bounds what waits for a slow client, beside Options.BufferBytes. A
+// notification that does not fit is dropped: each is only a hint, and an
+// upstream must not wait for it.
 const queueLength = 64
 
 func newResponder(w http.ResponseWriter, req *http.Request, o Options) *responder {
 	return &responder{w: w, rc: http.NewResponseController(w), canStream: acceptsSSE(req.Header),
-		holdAfter: o.HoldAfter, keepAlive: o.KeepAlive, writeTimeout: o.WriteTimeout}
+		limit: o.BufferBytes, holdAfter: o.HoldAfter, keepAlive: o.KeepAlive, writeTimeout: o.WriteTimeout}
 }
 
 // acceptsSSE: clients must accept both forms; who names neither or anything
@@ -84,10 +87,21 @@ func (o *responder) push(event []byte) {
 		o.stream()
 		go o.writeQueue()
 	}
+	if o.queued+int64(len(event)) > o.limit {
+		return
+	}
 	select {
 	case o.queue <- event:
+		o.queued += int64(len(event))
 	default:
 	}
+}
+
+// dequeued makes room: the event is on its way.
+func (o *responder) dequeued(event []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.queued -= int64(len(event))
 }
 
 // stream makes the response a stream of events.
@@ -112,6 +126,7 @@ func (o *responder) writeQueue() {
 				return
 			}
 			_ = o.write(event)
+			o.dequeued(event)
 			quiet.Reset(o.keepAlive)
 		case <-quiet.C:
 			_ = o.write(wire.KeepAlive)

@@ -34,8 +34,12 @@ type Coordinator struct {
 	gates  map[gateID]*gate  // those in use
 }
 
-// New returns an empty table. limits are by upstream name; an upstream that is
-// not in it has none.
+// Everywhere is the name under which New takes the limits of all upstreams
+// together. Who waits for a turn counts too.
+const Everywhere = ""
+
+// New returns an empty table. limits are by upstream name, or Everywhere; an
+// upstream that is not in it has none.
 func New(limits map[string]Limits, now func() time.Time) *Coordinator {
 	return &Coordinator{now: now, calls: map[uint64]*Call{}, limits: limits, gates: map[gateID]*gate{}}
 }
@@ -94,12 +98,13 @@ func (s Share) id() gateID { return gateID{s.Key, s.Who} }
 
 type gateID struct{ key, who string }
 
-// Admit waits for the call's turn: under each share, then at its upstream, so
-// that nobody keeps an upstream busy by waiting. Errors: *OverloadError, or the
+// Admit waits for the call's turn: in this process, under each share, then at its
+// upstream, so that nobody keeps an upstream busy by waiting. Errors: *OverloadError, or the
 // cause of ctx.
 func (c *Call) Admit(ctx context.Context, shares ...Share) error {
 	upstream := Share{Key: "upstream " + strconv.Quote(c.Upstream), Limits: c.coord.limits[c.Upstream]}
-	for _, s := range append(shares, upstream) {
+	all := Share{Key: "this gateway", Limits: c.coord.limits[Everywhere]}
+	for _, s := range append(append([]Share{all}, shares...), upstream) {
 		if s.Limits.Concurrency == 0 {
 			continue
 		}

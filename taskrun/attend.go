@@ -124,6 +124,14 @@ func (x *run) question(ctx context.Context, first *ask) (Outcome, bool) {
 	return Outcome{Input: &InputRequired{Requests: rec.PendingInputs(), State: requestState(rec.ID, ticket)}}, true
 }
 
+// checkQuestions bounds what an upstream can put into a record.
+func (r *Runner) checkQuestions(n int) *wire.Error {
+	if limit := r.opts.MaxQuestions; limit > 0 && n > limit {
+		return wire.Errorf(wire.CodeInternal, "too many questions want an answer: the limit is %d", limit)
+	}
+	return nil
+}
+
 // gatherFor is how long a question waits for others before it goes out as an
 // InputRequiredResult.
 const gatherFor = 20 * time.Millisecond

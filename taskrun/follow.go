@@ -82,6 +82,10 @@ func (x *run) askClient(a *ask) {
 	if x.askedBefore(a) {
 		return
 	}
+	if err := x.r.checkQuestions(len(x.pending) + 1); err != nil {
+		a.answer <- answer{err: err}
+		return
+	}
 	var keys []string
 	rec, err := x.update(func(rec *taskroute.Record) (err error) {
 		if rec.State.Rounds > x.rounds { // only this run asks: an earlier try has landed

@@ -39,16 +39,40 @@ func issueTicket(rec *taskroute.Record, c *Call) string {
 	return ticket
 }
 
+// openTicket is the ticket that is out already, for who shares the call, else a
+// new one: whoever answers first uses it up.
+func openTicket(rec *taskroute.Record, c *Call) string {
+	if ticket, _, ok := strings.Cut(rec.Input.Ticket, "."); ok && c.isShared() {
+		return ticket
+	}
+	return issueTicket(rec, c)
+}
+
 // fingerprint stands for what a retry must repeat: tool and arguments, whatever
 // the order of their members.
 func (c *Call) fingerprint() string {
+	return digest(c.Upstream, c.Tool, string(c.canonicalArguments()))
+}
+
+// canonicalArguments have their members in order and nothing between; numbers
+// stay as they were written.
+func (c *Call) canonicalArguments() wire.Raw {
 	args := jsontext.Value(append(wire.Raw(nil), c.Params.Get("arguments")...))
 	rawNumbers := []jsontext.Options{jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)}
 	if len(args) > 0 && args.Canonicalize(rawNumbers...) != nil {
-		args = jsontext.Value(c.Params.Get("arguments"))
+		return c.Params.Get("arguments")
 	}
-	sum := sha256.Sum256(append([]byte(c.Upstream+"\x00"+c.Tool+"\x00"), args...))
-	return hex.EncodeToString(sum[:16])
+	return wire.Raw(args)
+}
+
+// digest stands for parts: each begins with its length, so that none can pass
+// for another's end.
+func digest(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s", len(p), p) // a hash never fails
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // Resume goes on with a held call: it hands the answers over and waits for what
@@ -58,7 +82,7 @@ func (r *Runner) Resume(ctx context.Context, c Call, state string, responses wir
 	if !ok {
 		return Outcome{}, ErrBadState
 	}
-	h := held{r: r, call: &c, by: taskroute.By{Owner: c.Owner, Kind: taskroute.Held}, id: id}
+	h := r.heldBy(&c, id)
 	if err := h.redeem(ctx, ticket, responses); err != nil && !errors.Is(err, taskroute.ErrTerminal) {
 		return Outcome{}, err
 	}
@@ -140,7 +164,9 @@ func (h *held) await(ctx context.Context) (Outcome, error) {
 			}
 			promote.Reset(h.r.opts.Recheck)
 		case <-ctx.Done():
-			h.r.busy.Go(h.hangUp)
+			if !h.call.isShared() {
+				h.r.busy.Go(h.hangUp)
+			}
 			return Outcome{}, context.Cause(ctx)
 		case <-h.r.quit:
 			return Outcome{}, errShutdown
@@ -159,14 +185,8 @@ func (h *held) promote(ctx context.Context) (*taskroute.Record, error) {
 // outcome is what the record has to tell; told is false while there is nothing,
 // or while the store does not say.
 func (h *held) outcome(ctx context.Context) (out Outcome, told bool, err error) {
-	rec, err := h.r.get(ctx, h.by, h.id)
+	rec, err := h.look(ctx)
 	switch {
-	case errors.Is(err, taskroute.ErrNotFound): // a promotion whose reply was lost?
-		task, err := h.r.get(ctx, taskroute.By{Owner: h.by.Owner, Kind: taskroute.Task}, h.id)
-		if err == nil {
-			return Outcome{Task: task}, true, nil
-		}
-		return Outcome{}, unknown(err), ErrBadState
 	case unknown(err):
 		return Outcome{}, true, ErrBadState
 	case err != nil:
@@ -177,10 +197,29 @@ func (h *held) outcome(ctx context.Context) (out Outcome, told bool, err error) 
 		return Outcome{Reply: &upstream.Reply{Result: rec.Outcome.Result, Error: rec.Outcome.Error}}, true, nil
 	case taskroute.Cancelled:
 		return Outcome{}, true, errCancelled
-	case taskroute.InputRequired:
+	}
+	switch asks := rec.State.Status == taskroute.InputRequired; {
+	case h.by.Kind == taskroute.Task: // made one by us, or for somebody who shares the call
+		return Outcome{Task: rec}, h.call.mayBecomeTask(), nil
+	case asks && h.call.isShared() && h.call.asksIntoTask():
+		rec, err := h.promote(ctx)
+		return Outcome{Task: rec}, err == nil, nil
+	case asks:
 		return h.askAgain(ctx)
 	}
 	return Outcome{}, false, nil
+}
+
+// look reads the record as what it is by now.
+func (h *held) look(ctx context.Context) (*taskroute.Record, error) {
+	rec, err := h.r.get(ctx, h.by, h.id)
+	if h.by.Kind == taskroute.Held && errors.Is(err, taskroute.ErrNotFound) {
+		task := taskroute.By{Owner: h.by.Owner, Kind: taskroute.Task}
+		if rec, err = h.r.get(ctx, task, h.id); err == nil {
+			h.by = task
+		}
+	}
+	return rec, err
 }
 
 func (h *held) askAgain(ctx context.Context) (out Outcome, told bool, err error) {
@@ -193,7 +232,7 @@ func (h *held) askAgain(ctx context.Context) (out Outcome, told bool, err error)
 		if rec.State.Status != taskroute.InputRequired {
 			return errNothingToAsk
 		}
-		ticket = issueTicket(rec, h.call)
+		ticket = openTicket(rec, h.call)
 		return nil
 	})
 	if err != nil {

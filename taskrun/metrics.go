@@ -12,6 +12,8 @@ type metrics struct {
 	created      *prometheus.CounterVec
 	ended        *prometheus.CounterVec
 	running      prometheus.Gauge
+	joined       *prometheus.CounterVec
+	unshared     prometheus.Counter
 	refused      prometheus.Counter
 	retries      prometheus.Counter
 	dropped      prometheus.Counter
@@ -35,6 +37,8 @@ func newMetrics(reg prometheus.Registerer, coord *reqcoord.Coordinator) *metrics
 		created:      f.NewCounterVec(prometheus.CounterOpts{Name: "taskgate_records_created_total", Help: "Calls that became a record, by kind: task or held."}, []string{"upstream", "kind"}),
 		ended:        f.NewCounterVec(prometheus.CounterOpts{Name: "taskgate_records_ended_total", Help: "Records that this replica has ended, by final status."}, []string{"upstream", "status"}),
 		running:      f.NewGauge(prometheus.GaugeOpts{Name: "taskgate_records_running", Help: "Records whose call this replica runs."}),
+		joined:       f.NewCounterVec(prometheus.CounterOpts{Name: "taskgate_calls_joined_total", Help: "Calls that got the outcome of the same call, which had begun before."}, []string{"upstream"}),
+		unshared:     counter("calls_not_deduped_total", "Calls that were sent without a look for the same call, because the store could not be asked or took no record."),
 		refused:      counter("records_refused_total", "Calls that stayed synchronous because the store did not take their record."),
 		retries:      counter("store_write_retries_total", "Writes to the store that had to be tried again."),
 		dropped:      counter("outcomes_dropped_total", "Ends of calls that could not be recorded any more."),

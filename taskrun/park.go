@@ -58,6 +58,9 @@ func readQuestion(m wire.Member, caps wire.Capabilities) (taskroute.Question, er
 // nobody holds it; whoever gets the last answer goes on.
 func (x *run) park(result wire.Raw) {
 	questions, state, err := readInputRequired(result, x.call.Meta.Capabilities)
+	if tooMany := x.r.checkQuestions(len(questions)); tooMany != nil {
+		err = tooMany
+	}
 	if err == nil && len(questions) == 0 {
 		err = &upstream.Error{Kind: upstream.Broken, MayHaveRun: true, Err: fmt.Errorf("input_required without inputRequests")}
 	}

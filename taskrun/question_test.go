@@ -183,3 +183,18 @@ func TestClosedBudgetDoesNotStartAgain(t *testing.T) {
 		check(t, "over", over, false)
 	})
 }
+
+func TestTooManyQuestions(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		r := w.replica(func(o *Options) { o.MaxQuestions = 2 })
+		c := r.call()
+		first, second, third := w.nth(1).asks(`{}`), w.nth(1).asks(`{}`), w.nth(1).asks(`{}`)
+		check(t, "third", third.answer(), "error: too many questions want an answer: the limit is 2")
+		r.answer(c.handle(), `{"q1":{}}`)
+		check(t, "first", first.answer(), "{}")
+		fourth := w.nth(1).asks(`{}`) // there is room again
+		check(t, "fourth", fourth.answer(), "")
+		check(t, "second", second.answer(), "")
+		w.nth(1).returns(hello)
+	})
+}

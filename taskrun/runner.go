@@ -41,6 +41,9 @@ type Options struct {
 	ProgressEvery time.Duration
 	// MaxOpen is how many open records one owner may have; 0: no limit.
 	MaxOpen int
+	// MaxQuestions is how many questions of one call may want an answer at once;
+	// 0: no limit.
+	MaxQuestions int
 
 	Log     *zap.Logger
 	Metrics prometheus.Registerer
@@ -162,6 +165,11 @@ func (r *Runner) Call(ctx context.Context, c Call, observe Observer) (Outcome, e
 	}
 	r.busy.enter()
 	defer r.busy.leave()
+	if c.isShared() && c.isFresh() {
+		if out, done, err := r.share(ctx, c, observe); done {
+			return out, err
+		}
+	}
 	x, callCtx := r.newRun(ctx, c, observe)
 	promoteAfter := c.Decision.PromoteAfter
 	if c.mayBecomeTask() && promoteAfter == 0 {

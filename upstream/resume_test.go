@@ -351,7 +351,9 @@ func TestTasksOfUpstreamsAreResumed(t *testing.T) {
 	}
 	eras(t, run, func(t *testing.T, u *mcptest.Upstream, h *HTTP) {
 		k := newKeeper()
-		call := begin(t, func(ctx context.Context) (Reply, error) { return h.Call(ctx, toolCall(7, "research", `{"key":"k"}`), k) })
+		call := begin(t, func(ctx context.Context) (Reply, error) {
+			return h.Call(ctx, toolCall(7, "research", `{"key":"k"}`), k)
+		})
 		eventually(t, "the question", func() bool { return k.questions() != "" })
 		if k.got().Modern == false {
 			eventually(t, "the token knows of it", func() bool { return len(k.got().Open) == 1 })

@@ -157,3 +157,11 @@ func TestMessageBytes(t *testing.T) {
 		}
 	}
 }
+
+func TestDepth(t *testing.T) {
+	for raw, want := range map[string]int{`1`: 0, `"[{"`: 0, `{}`: 1, `{"a":[1,{"b":"\\\"}"}],"c":[]}`: 3, `[[],[[]]]`: 3} {
+		if got := Depth(Raw(raw)); got != want {
+			t.Errorf("%s: %d, want %d", raw, got, want)
+		}
+	}
+}

@@ -138,3 +138,22 @@ func (s *splitter) skipLiteral() {
 		s.at++
 	}
 }
+
+// Depth is how deep valid JSON nests: 0 for what is no object or array.
+func Depth(raw Raw) (deepest int) {
+	s := splitter{raw: raw}
+	for depth := 0; s.at < len(raw); {
+		switch raw[s.at] {
+		case '"':
+			s.skipString()
+			continue
+		case '{', '[':
+			depth++
+			deepest = max(deepest, depth)
+		case '}', ']':
+			depth--
+		}
+		s.at++
+	}
+	return deepest
+}

@@ -6,6 +6,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"go.uber.org/zap"
+
 	"taskgate/cmd/gateway/app"
 	"taskgate/config"
 	"taskgate/obs"
@@ -35,6 +37,9 @@ func (c *serveCmd) Run() error {
 		return err
 	}
 	defer func() { _ = log.Sync() }() // stderr cannot always be synced
+	for _, name := range config.UnknownVariables(os.Environ(), cfg) {
+		log.Warn("a variable of the environment looks like the gateway's but means nothing to it", zap.String("variable", name))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	a, err := app.New(ctx, cfg, version, log)

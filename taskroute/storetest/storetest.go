@@ -49,6 +49,8 @@ func Run(t *testing.T, open Open) {
 		{"a runnable document without a holder waits for a lease", unheld},
 		{"orphans come in pages", orphanPages},
 		{"open documents are counted by owner", countOpen},
+		{"of parallel reservations of one key one holds", parallelReserve},
+		{"a reservation can be displaced and goes with its time", reservationsGo},
 		{"an ended context ends every call", endedContext},
 		{"hints end with the context", hintsEnd},
 	} {

@@ -115,7 +115,7 @@ func (a *App) assemble() error {
 	if err != nil {
 		return err
 	}
-	limits := map[string]reqcoord.Limits{}
+	limits := map[string]reqcoord.Limits{reqcoord.Everywhere: {Concurrency: cfg.Limits.MaxCalls}}
 	var endpoints []proxy.Endpoint
 	for _, u := range cfg.Upstreams {
 		limits[u.Name] = reqcoord.Limits{Concurrency: u.Limits.Concurrency, Queue: u.Limits.Queue, QueueTimeout: u.Limits.QueueTimeout}
@@ -127,14 +127,15 @@ func (a *App) assemble() error {
 	policyMetrics(a.metrics, a.policy)
 	a.coord = reqcoord.New(limits, time.Now)
 	a.runner = taskrun.New(store, a.coord, a.upstreams, taskrun.Options{
-		Now: time.Now, Lease: cfg.Lease, StoreTimeout: cfg.Timeouts.Store, CancelGrace: cancelGrace, Recheck: recheck,
-		ProgressEvery: time.Second, MaxOpen: cfg.Limits.MaxOpenTasksPerPrincipal, Log: a.log, Metrics: a.metrics,
+		Now: time.Now, Lease: cfg.Lease, StoreTimeout: cfg.Timeouts.Store, CancelGrace: cfg.Timeouts.Cancel, Recheck: cfg.Timeouts.Recheck,
+		ProgressEvery: time.Second, MaxOpen: cfg.Limits.MaxOpenTasksPerPrincipal,
+		MaxQuestions: cfg.Limits.MaxQuestions, Log: a.log, Metrics: a.metrics,
 	})
 	a.proxy = proxy.New(endpoints, a.runner, a.coord, proxy.Options{
-		MaxBody: int64(cfg.Limits.MaxBodyBytes), BodyTimeout: cfg.Timeouts.Body, WriteTimeout: cfg.Timeouts.Write,
-		HoldAfter: holdAfter, KeepAlive: cfg.Timeouts.KeepAlive, ForwardTimeout: forwardTimeout,
-		InfoTTL: infoTTL, InfoWait: infoWait,
-		MaxStreams: cfg.Limits.MaxStreams, MaxTaskIDs: maxTaskIDs, Recheck: recheck,
+		MaxBody: int64(cfg.Limits.MaxBodyBytes), MaxDepth: cfg.Limits.MaxJSONDepth, BufferBytes: int64(cfg.Limits.StreamBufferBytes), BodyTimeout: cfg.Timeouts.Body, WriteTimeout: cfg.Timeouts.Write,
+		HoldAfter: cfg.Timeouts.HoldAfter, KeepAlive: cfg.Timeouts.KeepAlive, ForwardTimeout: cfg.Timeouts.Forward,
+		InfoTTL: cfg.Timeouts.InfoTTL, InfoWait: cfg.Timeouts.InfoWait,
+		MaxStreams: cfg.Limits.MaxStreams, MaxTaskIDs: maxTaskIDs, Recheck: cfg.Timeouts.Recheck,
 		Guard:    proxy.Guard{Origins: cfg.AllowedOrigins, Hosts: cfg.AllowedHosts, AnyHost: len(cfg.AllowedHosts) == 0 && !onLoopback(a.listener)},
 		Identify: a.callers.Identify, Audit: a.audit, AuditReads: cfg.Audit.Reads,
 		Decide: a.policy.Decide, PolicyHeaders: cfg.PolicyHeaders, Now: time.Now, Log: a.log, Metrics: a.metrics,
@@ -145,14 +146,8 @@ func (a *App) assemble() error {
 
 // What no operator had a reason to change yet.
 const (
-	terminalCache  = 4096                   // records
-	cancelGrace    = 3 * time.Second        // for an upstream to be told
-	recheck        = 5 * time.Second        // of a record, without a hint
-	holdAfter      = 500 * time.Millisecond // until a waiting client sees headers
-	forwardTimeout = 5 * time.Minute        // for everything but tools/call
-	maxTaskIDs     = 1000                   // that one listen stream may follow
-	infoTTL        = 5 * time.Minute
-	infoWait       = 2 * time.Second
+	terminalCache = 4096 // records
+	maxTaskIDs    = 1000 // that one listen stream may follow
 )
 
 func onLoopback(l net.Listener) bool {
