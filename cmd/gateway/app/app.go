@@ -127,7 +127,7 @@ func (a *App) assemble() error {
 	policyMetrics(a.metrics, a.policy)
 	a.coord = reqcoord.New(limits, time.Now)
 	a.runner = taskrun.New(store, a.coord, a.upstreams, taskrun.Options{
-		Now: time.Now, Lease: cfg.Lease, StoreTimeout: cfg.Timeouts.Store, CancelGrace: cancelGrace, Recheck: recheck,
+		Now: time.Now, Lease: cfg.Lease, StoreTimeout: cfg.Timeouts.Store, CancelGrace: cancelGrace, Recheck: recheck, Reread: reread,
 		ProgressEvery: time.Second, MaxOpen: cfg.Limits.MaxOpenTasksPerPrincipal, Log: a.log, Metrics: a.metrics,
 	})
 	a.proxy = proxy.New(endpoints, a.runner, a.coord, proxy.Options{
@@ -147,7 +147,8 @@ func (a *App) assemble() error {
 const (
 	terminalCache  = 4096                   // records
 	cancelGrace    = 3 * time.Second        // for an upstream to be told
-	recheck        = 5 * time.Second        // of a record, without a hint
+	recheck        = 5 * time.Second        // of a record that somebody waits for, without a hint
+	reread         = time.Hour              // of a running call's record, untold
 	holdAfter      = 500 * time.Millisecond // until a waiting client sees headers
 	forwardTimeout = 5 * time.Minute        // for everything but tools/call
 	maxTaskIDs     = 1000                   // that one listen stream may follow
