@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"taskgate/policy"
 	"taskgate/taskroute"
 	"taskgate/upstream"
 	"taskgate/wire"
@@ -18,6 +19,8 @@ func (x *run) settle(end ended) {
 	switch {
 	case errors.Is(end.err, errExpired), errors.Is(end.err, errLost):
 		return
+	case errors.Is(end.err, errShutdown) && x.call.Decision.OnLoss == policy.LossReruns:
+		return // whoever finds the orphan, once the lease is given back, decides as policy says
 	case errors.Is(end.err, errCancelled):
 		x.end(func(rec *taskroute.Record) error {
 			return rec.Cancel("Cancelled at the owner's request; the upstream was told to stop.", now())
