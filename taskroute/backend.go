@@ -61,10 +61,12 @@ type Doc struct {
 	Owner    string // one string per owner, for counting
 	// ExpiresAt is when the document goes and leaves a tombstone (its Owner)
 	// until ForgetAt; no tombstone when that is not later. Both zero: never. By
-	// the backend's clock, as garbage collection only: Store checks expiry on
-	// its own.
+	// the backend's Now, as garbage collection only: Store checks expiry on its own.
 	ExpiresAt time.Time
 	ForgetAt  time.Time
+	// Tell names a holder, "" for none, that did not make this Replace and is to
+	// hear of it by its heartbeats.
+	Tell string
 }
 
 // Orphan names an open document and the dead holder it was found with, "" for
@@ -106,8 +108,9 @@ type Backend interface {
 	Orphans(ctx context.Context, cursor string, limit int) (orphans []Orphan, next string, err error)
 	// Heartbeat says that holder is alive for lease from now, by the backend's
 	// clock. It fails with ErrConflict when the lease had lapsed, or the holder
-	// was retired, before.
-	Heartbeat(ctx context.Context, holder string, lease time.Duration) error
+	// was retired, before. It returns the ids of documents that holder was to be
+	// told of, some of them more than once.
+	Heartbeat(ctx context.Context, holder string, lease time.Duration) (changed []string, err error)
 	// Retire says that holder is gone; its documents are orphans at once.
 	Retire(ctx context.Context, holder string) error
 	// CountOpen is how many open documents owner has; a hint.
@@ -120,6 +123,9 @@ type Backend interface {
 	// Collect removes what has expired; backends that expire by themselves do
 	// nothing. It returns how many documents went.
 	Collect(ctx context.Context, now time.Time) (int, error)
+	// Now is the time by the clock that all replicas share, so that one whose own
+	// is wrong neither ends a record early nor keeps it long.
+	Now() time.Time
 	// Ping tells whether the backend can be reached.
 	Ping(ctx context.Context) error
 	Close() error

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"taskgate/policy"
 	"taskgate/taskroute"
 	"taskgate/upstream"
 	"taskgate/wire"
@@ -20,6 +21,8 @@ func (x *run) settle(end ended) {
 		return
 	case errors.Is(end.err, upstream.ErrLeave):
 		x.handOver()
+	case errors.Is(end.err, errShutdown) && x.call.Decision.OnLoss == policy.LossReruns:
+		return // whoever finds the orphan, once the lease is given back, decides as policy says
 	case errors.Is(end.err, errCancelled):
 		x.end(func(rec *taskroute.Record) error {
 			return rec.Cancel("Cancelled at the owner's request; the upstream was told to stop.", now())
