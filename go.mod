@@ -28,6 +28,7 @@ require (
 	golang.org/x/sync v0.25.0
 	golang.org/x/term v0.48.0
 	golang.org/x/time v0.15.0
+	golang.org/x/tools v0.51.0
 )
 
 require (
