@@ -84,7 +84,7 @@ func (g *gateway) build(s *setup) {
 	coord := reqcoord.New(nil, time.Now)
 	runner := taskrun.New(store, coord, map[string]upstream.Caller{"up": s.up}, taskrun.Options{
 		Now: time.Now, Lease: time.Minute, StoreTimeout: time.Second, CancelGrace: time.Second,
-		Recheck: 5 * time.Second, ProgressEvery: time.Second, Log: s.Log, Metrics: s.Metrics,
+		Recheck: 5 * time.Second, Reread: time.Hour, ProgressEvery: time.Second, Log: s.Log, Metrics: s.Metrics,
 	})
 	if err := runner.Start(g.t.Context()); err != nil {
 		g.t.Fatal(err)

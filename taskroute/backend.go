@@ -65,6 +65,9 @@ type Doc struct {
 	// its own.
 	ExpiresAt time.Time
 	ForgetAt  time.Time
+	// Tell names a holder, "" for none, that did not make this Replace and is to
+	// hear of it by its heartbeats.
+	Tell string
 }
 
 // Orphan names an open document and the dead holder it was found with, "" for
@@ -106,8 +109,9 @@ type Backend interface {
 	Orphans(ctx context.Context, cursor string, limit int) (orphans []Orphan, next string, err error)
 	// Heartbeat says that holder is alive for lease from now, by the backend's
 	// clock. It fails with ErrConflict when the lease had lapsed, or the holder
-	// was retired, before.
-	Heartbeat(ctx context.Context, holder string, lease time.Duration) error
+	// was retired, before. It returns the ids of documents that holder was to be
+	// told of, some of them more than once.
+	Heartbeat(ctx context.Context, holder string, lease time.Duration) (changed []string, err error)
 	// Retire says that holder is gone; its documents are orphans at once.
 	Retire(ctx context.Context, holder string) error
 	// CountOpen is how many open documents owner has; a hint.

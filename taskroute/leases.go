@@ -1,6 +1,8 @@
 package taskroute
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -11,19 +13,39 @@ import (
 type Leases struct {
 	mu     sync.Mutex
 	until  map[string]time.Time
+	told   map[string]map[string]struct{} // ids by the holder that is to hear of them
 	length time.Duration
 }
 
 // Heartbeat is Backend.Heartbeat.
-func (l *Leases) Heartbeat(holder string, lease time.Duration, now time.Time) error {
+func (l *Leases) Heartbeat(holder string, lease time.Duration, now time.Time) ([]string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if until, known := l.until[holder]; known && !now.Before(until) {
-		return ErrConflict
+		delete(l.told, holder)
+		return nil, ErrConflict
 	}
 	l.set(holder, now.Add(lease))
 	l.length = lease
-	return nil
+	changed := slices.Collect(maps.Keys(l.told[holder]))
+	delete(l.told, holder)
+	return changed, nil
+}
+
+// Tell has the holder's next heartbeat return id; see Doc.Tell.
+func (l *Leases) Tell(holder, id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, known := l.until[holder]; !known {
+		return
+	}
+	if l.told == nil {
+		l.told = map[string]map[string]struct{}{}
+	}
+	if l.told[holder] == nil {
+		l.told[holder] = map[string]struct{}{}
+	}
+	l.told[holder][id] = struct{}{}
 }
 
 // Retire is Backend.Retire.
@@ -31,6 +53,7 @@ func (l *Leases) Retire(holder string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.set(holder, now)
+	delete(l.told, holder)
 }
 
 func (l *Leases) set(holder string, until time.Time) {

@@ -77,7 +77,7 @@ func newModel(t *testing.T, seed uint64, redisURL string) *model {
 		t.Cleanup(func() { _ = b.Close() })
 		m.stores[name] = newStore(t, b, m.clock.now)
 		for _, holder := range []string{"r1", "r2"} {
-			if err := b.Heartbeat(t.Context(), holder, 1000*time.Hour); err != nil {
+			if _, err := b.Heartbeat(t.Context(), holder, 1000*time.Hour); err != nil {
 				t.Fatal(err)
 			}
 		}

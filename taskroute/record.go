@@ -55,6 +55,7 @@ type Record struct {
 	Request  Request
 
 	dirty partSet
+	tell  string // see Doc.Tell
 }
 
 // State is the small part.

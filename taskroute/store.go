@@ -181,6 +181,7 @@ func (s *Store) Update(ctx context.Context, by By, id string, change func(*Recor
 		if refused = s.admit(by, r); refused != nil {
 			return refused
 		}
+		r.tell = r.State.Holder // whose call runs, perhaps at another replica
 		return change(r)
 	})
 	if refused != nil {
@@ -247,6 +248,7 @@ func (s *Store) replace(ctx context.Context, r *Record) error {
 	if err != nil {
 		return err
 	}
+	d.Tell = r.tell
 	if err := s.backend.Replace(ctx, r.Revision, d, rand.Text()); err != nil {
 		return err
 	}
@@ -272,6 +274,15 @@ const maxCachedOutcome = 32 << 10
 
 // Watch returns a Watcher of the records. Stop releases it.
 func (s *Store) Watch(ids ...string) *Watcher { return s.watchers.add(ids) }
+
+// Heartbeat is that of the backend, and carries what it tells to watchers.
+func (s *Store) Heartbeat(ctx context.Context, holder string, lease time.Duration) error {
+	changed, err := s.backend.Heartbeat(ctx, holder, lease)
+	for _, id := range changed {
+		s.watchers.wake(id)
+	}
+	return err
+}
 
 // Run carries the backend's hints to watchers until ctx ends.
 func (s *Store) Run(ctx context.Context) error {

@@ -32,6 +32,7 @@ type faulty struct {
 	mood    map[string]mood
 	changed chan struct{} // closed with the next change of mood
 	asked   map[string]int
+	silent  bool // heartbeats tell of no change
 	talks   bool // replicas learn of each other's writes
 	ears    []func(id string)
 }
@@ -148,8 +149,15 @@ func (f *faulty) Orphans(ctx context.Context, cursor string, limit int) (o []tas
 	return o, next, err
 }
 
-func (f *faulty) Heartbeat(ctx context.Context, holder string, lease time.Duration) error {
-	return f.do(ctx, "heartbeat", func(ctx context.Context) error { return f.Backend.Heartbeat(ctx, holder, lease) })
+func (f *faulty) Heartbeat(ctx context.Context, holder string, lease time.Duration) (changed []string, err error) {
+	err = f.do(ctx, "heartbeat", func(ctx context.Context) error {
+		changed, err = f.Backend.Heartbeat(ctx, holder, lease)
+		return err
+	})
+	if f.silent {
+		changed = nil
+	}
+	return changed, err
 }
 
 func (f *faulty) Retire(ctx context.Context, holder string) error {

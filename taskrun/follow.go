@@ -12,8 +12,10 @@ import (
 func (x *run) follow() {
 	defer x.drop()
 	defer close(x.followed)
-	recheck := time.NewTicker(x.r.opts.Recheck)
-	defer recheck.Stop()
+	place := time.NewTicker(x.r.opts.Recheck)
+	defer place.Stop()
+	reread := time.NewTicker(x.r.opts.Reread)
+	defer reread.Stop()
 	expired := timerAt(x.expires, x.r.opts.Now())
 	defer expired.Stop()
 	x.r.metrics.running.Inc()
@@ -42,10 +44,12 @@ func (x *run) follow() {
 		case <-x.nudge:
 			x.withdraw()
 		case <-x.watch.Changed():
-		case <-recheck.C:
+		case <-reread.C:
+		case <-place.C:
 			if _, waits := x.flight.Ahead(); waits {
 				x.saveProgress()
 			}
+			continue
 		case <-expired.C:
 			x.flight.Cancel(errExpired)
 			return

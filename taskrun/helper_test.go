@@ -62,7 +62,7 @@ func (w *world) replica(adjust ...func(*Options)) *replica { return w.replicaOn(
 func (w *world) replicaOn(backend *faulty, adjust ...func(*Options)) *replica {
 	w.t.Helper()
 	o := Options{Now: time.Now, Lease: leaseTime, StoreTimeout: storeTimeout, CancelGrace: cancelGrace,
-		Recheck: recheck, ProgressEvery: progressEvery, Log: zap.NewNop(), Metrics: prometheus.NewRegistry()}
+		Recheck: recheck, Reread: time.Hour, ProgressEvery: progressEvery, Log: zap.NewNop(), Metrics: prometheus.NewRegistry()}
 	for _, f := range adjust {
 		f(&o)
 	}

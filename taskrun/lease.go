@@ -62,7 +62,7 @@ func (r *Runner) beat(ctx context.Context, holder string) error {
 	ctx, cancel := r.briefly(ctx)
 	defer cancel()
 	asked := time.Now() // wherever the lease is counted, it begins after this
-	err := r.store.Backend().Heartbeat(ctx, holder, r.opts.Lease)
+	err := r.store.Heartbeat(ctx, holder, r.opts.Lease)
 	if err == nil {
 		r.lease.Store(&lease{holder: holder, until: asked.Add(r.opts.Lease - r.opts.Lease/4)})
 	}

@@ -35,8 +35,13 @@ type Options struct {
 	// CancelGrace is how long a cancelled call may take to tell its upstream
 	// before the record turns cancelled regardless.
 	CancelGrace time.Duration
-	// Recheck is how often a record is read again without a hint (contract 10).
+	// Recheck is how often somebody who waits reads a record again without a hint
+	// (contract 10).
 	Recheck time.Duration
+	// Reread is how often the record of a running call is read again though no
+	// heartbeat has told of a change. It is for a store that has lost what it was
+	// to tell, and so may be long: many calls run at once.
+	Reread time.Duration
 	// ProgressEvery is the least time between two writes of progress.
 	ProgressEvery time.Duration
 	// MaxOpen is how many open records one owner may have; 0: no limit.

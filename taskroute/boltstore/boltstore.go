@@ -41,9 +41,9 @@ func Open(path string, now func() time.Time) (*Store, error) {
 }
 
 // Heartbeat implements taskroute.Backend.
-func (s *Store) Heartbeat(ctx context.Context, holder string, lease time.Duration) error {
+func (s *Store) Heartbeat(ctx context.Context, holder string, lease time.Duration) (changed []string, err error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	return s.leases.Heartbeat(holder, lease, s.now())
 }

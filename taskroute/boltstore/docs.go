@@ -78,6 +78,7 @@ func isDiskFull(err error) bool {
 
 // Replace implements taskroute.Backend.
 func (s *Store) Replace(ctx context.Context, prev uint64, d taskroute.Doc, nonce string) error {
+	defer s.leases.Tell(d.Tell, d.ID) // whatever comes of it: an error may have been a success
 	return s.commit.do(ctx, func(tx *bbolt.Tx) error {
 		old, err := readHeader(tx, d.ID)
 		switch {

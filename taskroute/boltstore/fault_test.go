@@ -152,7 +152,7 @@ func TestRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := first.Heartbeat(t.Context(), "first", time.Hour); err != nil {
+	if _, err := first.Heartbeat(t.Context(), "first", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	d := doc("first")
@@ -167,7 +167,7 @@ func TestRestart(t *testing.T) {
 	}
 
 	second := open(t, path)
-	if err := second.Heartbeat(t.Context(), "second", time.Hour); err != nil {
+	if _, err := second.Heartbeat(t.Context(), "second", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if ids, _, err := second.Orphans(t.Context(), "", 10); len(ids) != 1 || ids[0].ID != d.ID || err != nil {

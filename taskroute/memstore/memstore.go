@@ -102,6 +102,7 @@ func (s *Store) Replace(ctx context.Context, prev uint64, d taskroute.Doc, nonce
 	nonces := append(e.nonces, nonce)
 	nonces = nonces[max(0, len(nonces)-taskroute.NonceMemory):]
 	s.docs[d.ID] = entry{doc: d, nonces: nonces, written: s.now()}
+	s.leases.Tell(d.Tell, d.ID)
 	return nil
 }
 
@@ -134,9 +135,9 @@ func (s *Store) Orphans(ctx context.Context, cursor string, limit int) (orphans 
 }
 
 // Heartbeat implements taskroute.Backend.
-func (s *Store) Heartbeat(ctx context.Context, holder string, lease time.Duration) error {
+func (s *Store) Heartbeat(ctx context.Context, holder string, lease time.Duration) (changed []string, err error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	return s.leases.Heartbeat(holder, lease, s.now())
 }

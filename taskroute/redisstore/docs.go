@@ -51,7 +51,10 @@ func (s *Store) Replace(ctx context.Context, prev uint64, d taskroute.Doc, nonce
 	args := append(s.docArgs(d, x, nonce), prev, taskroute.NonceMemory, s.keys.changed(), s.self+" "+d.ID)
 	args = appendParts(args, d)
 	var stored *redis.Cmd
-	err := s.write(ctx, func(p redis.Pipeliner) { s.hold(ctx, p, d, x, prev+1) }, func(p redis.Pipeliner) {
+	err := s.write(ctx, func(p redis.Pipeliner) {
+		s.hold(ctx, p, d, x, prev+1)
+		s.tell(ctx, p, d)
+	}, func(p redis.Pipeliner) {
 		stored = replaceScript.EvalSha(ctx, p, s.docKeys(d.ID), args...)
 	})
 	if err != nil {

@@ -59,7 +59,7 @@ func TestLostReplies(t *testing.T) {
 		{"create", func() error { return s.Create(t.Context(), d, rand.Text()) }},
 		{"replace", func() error { return s.Replace(t.Context(), 1, d, rand.Text()) }},
 		{"replace again", func() error { return s.Replace(t.Context(), 2, d, rand.Text()) }},
-		{"heartbeat", func() error { return s.Heartbeat(t.Context(), "r1", time.Hour) }},
+		{"heartbeat", func() error { _, err := s.Heartbeat(t.Context(), "r1", time.Hour); return err }},
 		{"retire", func() error { return s.Retire(t.Context(), "r2") }},
 		{"count", func() error { _, err := s.CountOpen(t.Context(), d.Owner); return err }},
 		{"orphans", func() error { _, _, err := s.Orphans(t.Context(), "", 10); return err }},
@@ -344,7 +344,7 @@ func sweep(t *testing.T, s *redisstore.Store) (ids []string) {
 func TestHeartbeatDropsExpired(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, server.URL(), "drop")
-	if err := s.Heartbeat(t.Context(), "r1", time.Hour); err != nil {
+	if _, err := s.Heartbeat(t.Context(), "r1", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	old, young := doc("r1"), doc("r1")
@@ -354,7 +354,7 @@ func TestHeartbeatDropsExpired(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Heartbeat(t.Context(), "r1", time.Hour); err != nil {
+	if _, err := s.Heartbeat(t.Context(), "r1", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if got := server.CLI(t, "zrange", "drop:{holders}:held:r1", "0", "-1"); got != young.ID {
@@ -382,4 +382,35 @@ func TestFailover(t *testing.T) {
 	nonce := rand.Text()
 	await(t, "the replica is master", func() bool { return s.Replace(t.Context(), 1, d, nonce) == nil })
 	wantRevision(t, s, d.ID, 2)
+}
+
+// TestToldAgain is a heartbeat whose reply may be lost, and a change that is
+// written after its entry: the holder is told once more, and not for ever.
+func TestToldAgain(t *testing.T) {
+	s := openWith(t, redistest.Start(t).URL(), redisstore.Options{Timeout: 500 * time.Millisecond})
+	const lease = 2 * time.Second
+	told := func() bool {
+		changed, err := s.Heartbeat(t.Context(), "r1", lease)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(changed) > 0
+	}
+	if told() {
+		t.Fatal("the holder was told of a change that nobody made")
+	}
+	d := doc("r1")
+	if err := s.Create(t.Context(), d, rand.Text()); err != nil {
+		t.Fatal(err)
+	}
+	d.Tell = "r1"
+	if err := s.Replace(t.Context(), 1, d, rand.Text()); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if !told() {
+			t.Fatal("the holder was told once only")
+		}
+	}
+	await(t, "the holder is left in peace", func() bool { return !told() })
 }

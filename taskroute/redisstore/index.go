@@ -80,26 +80,47 @@ const (
 	dropStep = 1000
 )
 
+// toldIdle is how long a holder that gives no sign of life is still to be told:
+// longer than any lease.
+const toldIdle = time.Hour
+
+// tell has the holder hear of the document by its heartbeats. Like every entry it
+// is written before the document: so a change is never missing.
+func (s *Store) tell(ctx context.Context, p redis.Pipeliner, d taskroute.Doc) {
+	if d.Tell != "" {
+		tellScript.EvalSha(ctx, p, []string{s.keys.told(d.Tell)}, d.ID, toldIdle.Milliseconds())
+	}
+}
+
 // Heartbeat implements taskroute.Backend.
-func (s *Store) Heartbeat(ctx context.Context, holder string, lease time.Duration) error {
+func (s *Store) Heartbeat(ctx context.Context, holder string, lease time.Duration) (changed []string, err error) {
 	s.lease.Store(lease.Milliseconds())
 	expired := rank(time.UnixMilli(s.clock.millis()).Add(-clockSlack), 0)
-	keys := []string{s.keys.leases(), s.keys.gone(), s.keys.held(holder), s.keys.held("")}
-	var reply *redis.Cmd
+	// For as long as a write may take, and over several heartbeats.
+	tellFor := s.timeout + lease
+	keys := []string{s.keys.leases(), s.keys.gone(), s.keys.told(holder), s.keys.held(holder), s.keys.held("")}
+	var cmd *redis.Cmd
 	if err := s.do(ctx, func(p redis.Pipeliner) {
-		reply = heartbeatScript.EvalSha(ctx, p, keys, holder, lease.Milliseconds(), expired, dropStep)
+		cmd = heartbeatScript.EvalSha(ctx, p, keys, holder, lease.Milliseconds(), expired, dropStep, tellFor.Milliseconds())
 	}); err != nil {
-		return err
+		return nil, err
 	}
-	values, err := reply.Int64Slice()
+	reply, err := cmd.Slice()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.clock.sync(values[1])
-	if values[0] == 0 {
-		return taskroute.ErrConflict
+	renewed, _ := reply[0].(int64)
+	now, _ := reply[1].(int64)
+	told, _ := reply[2].([]any)
+	s.clock.sync(now)
+	if renewed == 0 {
+		return nil, taskroute.ErrConflict
 	}
-	return nil
+	for _, id := range told {
+		text, _ := id.(string)
+		changed = append(changed, text)
+	}
+	return changed, nil
 }
 
 // Retire implements taskroute.Backend.

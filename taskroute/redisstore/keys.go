@@ -31,6 +31,10 @@ func (k keys) gone() string { return k.prefix + "{holders}:gone" }
 // are the ids that anybody may run.
 func (k keys) held(holder string) string { return k.prefix + "{holders}:held:" + holder }
 
+// told is a sorted set of the ids that a holder is to hear of, by when they were
+// put there, ms by the server's clock.
+func (k keys) told(holder string) string { return k.prefix + "{holders}:told:" + holder }
+
 // open is a sorted set of an owner's open tasks, by expiry.
 func (k keys) open(owner string) string { return k.prefix + "open:" + owner }
 

@@ -21,9 +21,11 @@ var (
 	unholdScript    = script("unhold")
 	buryScript      = script("bury")
 	countScript     = script("count")
+	tellScript      = script("tell")
 
 	scripts = []*redis.Script{
 		createScript, replaceScript, heartbeatScript, retireScript, deadScript, unholdScript, buryScript, countScript,
+		tellScript,
 	}
 )
 

@@ -8,11 +8,21 @@ import (
 	"taskgate/taskroute"
 )
 
-func heartbeat(t *testing.T, b taskroute.Backend, holder string, lease time.Duration) {
+// heartbeat returns what the holder is told.
+func heartbeat(t *testing.T, b taskroute.Backend, holder string, lease time.Duration) []string {
 	t.Helper()
-	if err := b.Heartbeat(t.Context(), holder, lease); err != nil {
+	changed, err := b.Heartbeat(t.Context(), holder, lease)
+	if err != nil {
 		t.Fatalf("heartbeat of %s: %v", holder, err)
 	}
+	return changed
+}
+
+// lateHeartbeat is one of a holder whose lease is over.
+func lateHeartbeat(t *testing.T, b taskroute.Backend, holder string) error {
+	t.Helper()
+	_, err := b.Heartbeat(t.Context(), holder, time.Hour)
+	return err
 }
 
 // orphans pages through all of them.
@@ -63,13 +73,13 @@ func leaseLapses(t *testing.T, b taskroute.Backend) {
 	heartbeat(t, b, "r1", 50*time.Millisecond)
 	create(t, b, d)
 	eventually(t, "the lease has lapsed", func() bool { return len(orphans(t, b, 100)) == 1 })
-	wantErr(t, "heartbeat", b.Heartbeat(t.Context(), "r1", time.Hour), taskroute.ErrConflict)
-	wantErr(t, "heartbeat", b.Heartbeat(t.Context(), "r1", time.Hour), taskroute.ErrConflict)
+	wantErr(t, "heartbeat", lateHeartbeat(t, b, "r1"), taskroute.ErrConflict)
+	wantErr(t, "heartbeat", lateHeartbeat(t, b, "r1"), taskroute.ErrConflict)
 	wantOrphans(t, b, d.ID)
 
 	replace(t, b, 1, closed(d))
 	wantOrphans(t, b)
-	wantErr(t, "heartbeat with nothing held", b.Heartbeat(t.Context(), "r1", time.Hour), taskroute.ErrConflict)
+	wantErr(t, "heartbeat with nothing held", lateHeartbeat(t, b, "r1"), taskroute.ErrConflict)
 }
 
 func retire(t *testing.T, b taskroute.Backend) {
@@ -81,7 +91,7 @@ func retire(t *testing.T, b taskroute.Backend) {
 		t.Fatalf("retire: %v", err)
 	}
 	wantOrphans(t, b, d.ID)
-	wantErr(t, "heartbeat", b.Heartbeat(t.Context(), "r1", time.Hour), taskroute.ErrConflict)
+	wantErr(t, "heartbeat", lateHeartbeat(t, b, "r1"), taskroute.ErrConflict)
 	if err := b.Retire(t.Context(), "r1"); err != nil {
 		t.Fatalf("retire again: %v", err)
 	}
@@ -163,5 +173,26 @@ func orphanPages(t *testing.T, b taskroute.Backend) {
 	}
 	if ids, next, err := b.Orphans(t.Context(), "", 20); err != nil || next == "" || len(ids) >= len(want) {
 		t.Fatalf("the first page has %d ids, next %q, error %v", len(ids), next, err)
+	}
+}
+
+func told(t *testing.T, b taskroute.Backend) {
+	heartbeat(t, b, "r1", time.Hour)
+	heartbeat(t, b, "r2", time.Hour)
+	quiet, changed := newDoc("r1"), newDoc("r1")
+	create(t, b, quiet)
+	create(t, b, changed)
+	replace(t, b, 1, quiet) // by r1 itself
+	if ids := heartbeat(t, b, "r1", time.Hour); len(ids) > 0 {
+		t.Fatalf("the holder was told of %q, which nobody else has changed", ids)
+	}
+	changed.Tell = "r1"
+	replace(t, b, 1, changed)
+	replace(t, b, 2, changed)
+	if ids := heartbeat(t, b, "r1", time.Hour); !slices.Equal(ids, []string{changed.ID}) {
+		t.Fatalf("the holder was told of %q, want %q", ids, changed.ID)
+	}
+	if ids := heartbeat(t, b, "r2", time.Hour); len(ids) > 0 {
+		t.Fatalf("another holder was told of %q", ids)
 	}
 }

@@ -56,7 +56,7 @@ func endedContext(t *testing.T, b taskroute.Backend) {
 		"get":       func() error { _, err := b.Get(ctx, d.ID); return err },
 		"replace":   func() error { return b.Replace(ctx, 1, d, "n") },
 		"orphans":   func() error { _, _, err := b.Orphans(ctx, "", 10); return err },
-		"heartbeat": func() error { return b.Heartbeat(ctx, "r1", time.Hour) },
+		"heartbeat": func() error { _, err := b.Heartbeat(ctx, "r1", time.Hour); return err },
 		"retire":    func() error { return b.Retire(ctx, "r1") },
 		"count":     func() error { _, err := b.CountOpen(ctx, d.Owner); return err },
 		"collect":   func() error { _, err := b.Collect(ctx, time.Now()); return err },

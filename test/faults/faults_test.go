@@ -60,7 +60,10 @@ func (f *fleet) suffer(t *testing.T, clients []*client, random *rand.Rand, count
 	defer working.Wait()
 	defer stop()
 	struck = map[string]int{}
-	for range count {
+	for n := range count {
+		if n > 0 && n%50 == 0 {
+			t.Logf("%d faults so far", n)
+		}
 		wait(random, 0, time.Second)
 		fault := choose(random)
 		struck[fault.name]++

@@ -127,7 +127,7 @@ func (a *App) assemble() error {
 	policyMetrics(a.metrics, a.policy)
 	a.coord = reqcoord.New(limits, time.Now)
 	a.runner = taskrun.New(store, a.coord, a.upstreams, taskrun.Options{
-		Now: time.Now, Lease: cfg.Lease, StoreTimeout: cfg.Timeouts.Store, CancelGrace: cfg.Timeouts.Cancel, Recheck: cfg.Timeouts.Recheck,
+		Now: time.Now, Lease: cfg.Lease, StoreTimeout: cfg.Timeouts.Store, CancelGrace: cfg.Timeouts.Cancel, Recheck: cfg.Timeouts.Recheck, Reread: reread,
 		ProgressEvery: time.Second, MaxOpen: cfg.Limits.MaxOpenTasksPerPrincipal,
 		MaxQuestions: cfg.Limits.MaxQuestions, Log: a.log, Metrics: a.metrics,
 	})
@@ -146,8 +146,9 @@ func (a *App) assemble() error {
 
 // What no operator had a reason to change yet.
 const (
-	terminalCache = 4096 // records
-	maxTaskIDs    = 1000 // that one listen stream may follow
+	terminalCache = 4096      // records
+	maxTaskIDs    = 1000      // that one listen stream may follow
+	reread        = time.Hour // of a running call's record, though no heartbeat has told of a change
 )
 
 func onLoopback(l net.Listener) bool {
