@@ -61,8 +61,7 @@ type Doc struct {
 	Owner    string // one string per owner, for counting
 	// ExpiresAt is when the document goes and leaves a tombstone (its Owner)
 	// until ForgetAt; no tombstone when that is not later. Both zero: never. By
-	// the backend's clock, as garbage collection only: Store checks expiry on
-	// its own.
+	// the backend's Now, as garbage collection only: Store checks expiry on its own.
 	ExpiresAt time.Time
 	ForgetAt  time.Time
 	// Tell names a holder, "" for none, that did not make this Replace and is to
@@ -124,6 +123,9 @@ type Backend interface {
 	// Collect removes what has expired; backends that expire by themselves do
 	// nothing. It returns how many documents went.
 	Collect(ctx context.Context, now time.Time) (int, error)
+	// Now is the time by the clock that all replicas share, so that one whose own
+	// is wrong neither ends a record early nor keeps it long.
+	Now() time.Time
 	// Ping tells whether the backend can be reached.
 	Ping(ctx context.Context) error
 	Close() error

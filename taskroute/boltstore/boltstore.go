@@ -63,6 +63,9 @@ func (s *Store) Hints(ctx context.Context, _ func(id string)) error {
 	return ctx.Err()
 }
 
+// Now implements taskroute.Backend.
+func (s *Store) Now() time.Time { return s.now() }
+
 // Ping implements taskroute.Backend.
 func (s *Store) Ping(ctx context.Context) error {
 	return s.view(ctx, func(*bbolt.Tx) error { return nil })

@@ -192,6 +192,9 @@ func (s *Store) Collect(ctx context.Context, now time.Time) (int, error) {
 	return n, nil
 }
 
+// Now implements taskroute.Backend.
+func (s *Store) Now() time.Time { return s.now() }
+
 // Ping implements taskroute.Backend.
 func (s *Store) Ping(ctx context.Context) error { return ctx.Err() }
 

@@ -28,8 +28,3 @@ func (c *clock) millis() int64 {
 	defer c.mu.Unlock()
 	return c.server + c.now().Sub(c.asked).Milliseconds()
 }
-
-// at is the server's time, in ms, when the local clock will show t.
-func (c *clock) at(t time.Time) int64 {
-	return c.millis() + t.Sub(c.now()).Milliseconds()
-}

@@ -98,11 +98,11 @@ func (s *Store) docKeys(id string) []string { return []string{s.keys.task(id), s
 
 // docArgs are the arguments that both scripts begin with.
 func (s *Store) docArgs(d taskroute.Doc, x index, nonce string) []any {
-	var asked, expire, forget int64
+	var expire, forget int64
 	if !d.ExpiresAt.IsZero() {
-		asked, expire, forget = d.ExpiresAt.UnixMilli(), s.clock.at(d.ExpiresAt), s.clock.at(d.ForgetAt)
+		expire, forget = d.ExpiresAt.UnixMilli(), d.ForgetAt.UnixMilli()
 	}
-	return []any{nonce, x.String(), asked, expire, forget, d.Owner}
+	return []any{nonce, x.String(), expire, forget, d.Owner}
 }
 
 func appendParts(args []any, d taskroute.Doc) []any {

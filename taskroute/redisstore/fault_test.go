@@ -414,3 +414,33 @@ func TestToldAgain(t *testing.T) {
 	}
 	await(t, "the holder is left in peace", func() bool { return !told() })
 }
+
+// TestWrongClocks is a replica an hour ahead and one an hour behind: both tell the
+// server's time, and neither shortens or prolongs what they write.
+func TestWrongClocks(t *testing.T) {
+	server := redistest.Start(t)
+	for _, wrong := range []time.Duration{-time.Hour, 5 * time.Minute, time.Hour} {
+		s := openWith(t, server.URL(), redisstore.Options{Now: func() time.Time { return time.Now().Add(wrong) }})
+		if off := time.Until(s.Now()).Abs(); off > time.Second {
+			t.Errorf("%v off: the store's clock is wrong by %v", wrong, off)
+		}
+		if _, err := s.Heartbeat(t.Context(), "r1", time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		long, short := doc("r1"), doc("r1")
+		long.ExpiresAt, short.ExpiresAt = s.Now().Add(time.Minute), s.Now().Add(time.Second)
+		for _, d := range []taskroute.Doc{long, short} {
+			if err := s.Create(t.Context(), d, rand.Text()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		await(t, "the short one has expired", func() bool {
+			_, err := s.Get(t.Context(), short.ID)
+			return errors.Is(err, taskroute.ErrNotFound)
+		})
+		wantRevision(t, s, long.ID, 1)
+		if ids := sweep(t, s); len(ids) > 0 {
+			t.Errorf("%v off: %q are orphans, though their holder lives", wrong, ids)
+		}
+	}
+}

@@ -35,7 +35,7 @@ func (s *Store) countIn(ctx context.Context, p redis.Pipeliner, d taskroute.Doc)
 	}
 	expire, idle := math.Inf(1), s.clock.millis()+ownerIdle.Milliseconds()
 	if !d.ExpiresAt.IsZero() {
-		at := s.clock.at(d.ExpiresAt)
+		at := d.ExpiresAt.UnixMilli()
 		expire, idle = float64(at), max(at, idle)
 	}
 	key := s.keys.open(d.Owner)
@@ -73,8 +73,8 @@ func (s *Store) CountOpen(ctx context.Context, owner string) (int, error) {
 }
 
 const (
-	// clockSlack is how wrong a gateway's clock may be before the entry of an
-	// open task is dropped too early: the rank has the expiry by that clock.
+	// clockSlack is how far the clock of the server may jump, or differ from that
+	// of the server before it, without the entry of an open task being dropped early.
 	clockSlack = time.Hour
 	// dropStep bounds the expired entries that one heartbeat drops.
 	dropStep = 1000

@@ -112,6 +112,9 @@ func (s *Store) start(ctx context.Context) error {
 // Collect implements taskroute.Backend: Redis expires by itself.
 func (s *Store) Collect(ctx context.Context, _ time.Time) (int, error) { return 0, ctx.Err() }
 
+// Now implements taskroute.Backend: it is the server's time.
+func (s *Store) Now() time.Time { return time.UnixMilli(s.clock.millis()) }
+
 // Ping implements taskroute.Backend.
 func (s *Store) Ping(ctx context.Context) error {
 	return s.do(ctx, func(p redis.Pipeliner) { p.Ping(ctx) })

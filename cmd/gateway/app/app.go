@@ -111,7 +111,7 @@ func (a *App) dialUpstreams(version string) error {
 
 func (a *App) assemble() error {
 	cfg := a.cfg
-	store, err := taskroute.NewStore(a.backend, taskroute.Options{Now: time.Now, Tombstone: cfg.Tombstone, CacheSize: terminalCache})
+	store, err := taskroute.NewStore(a.backend, taskroute.Options{Now: a.backend.Now, Tombstone: cfg.Tombstone, CacheSize: terminalCache})
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (a *App) assemble() error {
 	policyMetrics(a.metrics, a.policy)
 	a.coord = reqcoord.New(limits, time.Now)
 	a.runner = taskrun.New(store, a.coord, a.upstreams, taskrun.Options{
-		Now: time.Now, Lease: cfg.Lease, StoreTimeout: cfg.Timeouts.Store, CancelGrace: cfg.Timeouts.Cancel, Recheck: cfg.Timeouts.Recheck, Reread: reread,
+		Now: a.backend.Now, Lease: cfg.Lease, StoreTimeout: cfg.Timeouts.Store, CancelGrace: cfg.Timeouts.Cancel, Recheck: cfg.Timeouts.Recheck, Reread: reread,
 		ProgressEvery: time.Second, MaxOpen: cfg.Limits.MaxOpenTasksPerPrincipal,
 		MaxQuestions: cfg.Limits.MaxQuestions, Log: a.log, Metrics: a.metrics,
 	})
