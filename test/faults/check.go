@@ -37,7 +37,8 @@ const (
 	verbatim = "a result is what the upstream sent"
 )
 
-// Check finds every violation in events, which are in order of their beginning.
+// Check finds, of each call, the first violation of every promise. The events are
+// in order of their beginning.
 func Check(events []Event, b Bounds) []Violation {
 	calls := map[string]*story{}
 	var outages []Event
@@ -72,7 +73,11 @@ type story struct {
 	found []Violation
 }
 
+// violates puts down the first violation of a promise.
 func (s *story) violates(promise, format string, args ...any) {
+	if slices.ContainsFunc(s.found, func(v Violation) bool { return v.Promise == promise }) {
+		return
+	}
 	s.found = append(s.found, Violation{promise, s.call, fmt.Sprintf(format, args...)})
 }
 

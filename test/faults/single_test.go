@@ -1,0 +1,225 @@
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"taskgate/internal/mcptest"
+	"taskgate/test/e2e"
+	"taskgate/wire"
+)
+
+// pair is two replicas and a client that makes its tasks at the first.
+type pair struct {
+	*fleet
+	*client
+	first, second *mcptest.Client // of the legacy upstream
+}
+
+func startPair(t *testing.T) *pair {
+	t.Helper()
+	f := startFleet(t, 2)
+	c := newClient(t, f, t.Name(), rand.New(rand.NewPCG(1, 1)))
+	return &pair{fleet: f, client: c, first: c.conns[0][0], second: c.conns[0][1]}
+}
+
+// tasks makes n tasks that work for the given time.
+func (p *pair) tasks(t *testing.T, n int, lasting time.Duration) (handles []handle) {
+	t.Helper()
+	for i := range n {
+		call := fmt.Sprintf("%s-%d", t.Name(), i)
+		p.history.Add(Event{Kind: Called, Call: call, Allowed: 1})
+		reply, err := p.first.CallTool(t.Context(), "slow", fmt.Sprintf(`{"key":%q,"ms":%d}`, call, lasting.Milliseconds()))
+		if err != nil || reply.TaskID() == "" {
+			t.Fatalf("no task: %v, %s", err, reply.Body)
+		}
+		p.history.Add(Event{Kind: Acked, Call: call, Task: reply.TaskID()})
+		handles = append(handles, handle{call: call, id: reply.TaskID()})
+	}
+	return handles
+}
+
+// lost waits until the second replica shows that the outcome of each is unknown.
+func (p *pair) lost(t *testing.T, handles []handle) {
+	t.Helper()
+	began := time.Now()
+	for _, h := range handles {
+		var task wire.Object
+		e2e.Eventually(t, "a task of a lost replica has ended", func() bool {
+			_, _ = p.look(t.Context(), p.second, h) // puts it down
+			reply, err := p.second.Task(t.Context(), h.id)
+			task = reply.Result()
+			status, _ := wire.String(task.Get("status"))
+			return err == nil && status == wire.StatusFailed
+		})
+		if reason := reasonOf(task.Get("error")); reason != "outcome_unknown" {
+			t.Errorf("the reason is %q: %s", reason, task.Bytes())
+		}
+	}
+	if took := time.Since(began); took > bounds.Lapse {
+		t.Errorf("it took %v until the last had ended, more than %v", took, bounds.Lapse)
+	}
+}
+
+func reasonOf(e wire.Raw) string {
+	var parsed struct{ Data struct{ Reason string } }
+	_ = json.Unmarshal(e, &parsed) // what is no error has no reason
+	return parsed.Data.Reason
+}
+
+// check is Check for tools that may work long.
+func (p *pair) check(t *testing.T) {
+	t.Helper()
+	patient := bounds
+	patient.Work = time.Hour
+	for _, v := range Check(p.history.Events(), patient) {
+		t.Error(v)
+	}
+}
+
+func TestKilledHolder(t *testing.T) {
+	p := startPair(t)
+	handles := p.tasks(t, 100, time.Hour)
+	p.replicas[0].Kill()
+	p.lost(t, handles)
+	p.check(t)
+}
+
+// A replica that was frozen beyond its lease finds its tasks given up, and its
+// late results change nothing.
+func TestFrozenHolder(t *testing.T) {
+	p := startPair(t)
+	handles := p.tasks(t, 20, 2*lease)
+	signal(t, p.replicas[0], syscall.SIGSTOP)
+	p.lost(t, handles)
+	e2e.Eventually(t, "the upstream has returned", func() bool { return p.count(Returned) == len(handles) })
+	signal(t, p.replicas[0], syscall.SIGCONT)
+	e2e.Eventually(t, "the replica has found out", func() bool {
+		reply, err := p.first.CallTool(t.Context(), "slow", `{"key":"later","ms":200}`)
+		return err == nil && reply.TaskID() != ""
+	})
+	for _, h := range handles {
+		for _, conn := range []*mcptest.Client{p.first, p.second} {
+			if status, err := p.look(t.Context(), conn, h); status != wire.StatusFailed {
+				t.Errorf("task is %q, error %v", status, err)
+			}
+		}
+	}
+	p.history.Add(Event{Kind: Called, Call: "later", Allowed: 1000})
+	p.check(t)
+}
+
+func (p *pair) count(kind Kind) (n int) {
+	for _, e := range p.history.Events() {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// A replica that cannot reach Redis answers calls, makes no promises and says
+// what is wrong; the others see to what it has promised before.
+func TestPartedHolder(t *testing.T) {
+	p := startPair(t)
+	handles := p.tasks(t, 20, time.Hour)
+	p.replicas[0].toRedis.Pause()
+	p.withoutStore(t, handles[0])
+	p.lost(t, handles)
+	p.replicas[0].toRedis.Heal()
+	p.withStore(t)
+	p.check(t)
+}
+
+func TestFrozenRedis(t *testing.T) {
+	p := startPair(t)
+	handles := p.tasks(t, 1, time.Hour)
+	p.outage(func() {
+		p.redis.Signal(t, syscall.SIGSTOP)
+		defer p.redis.Signal(t, syscall.SIGCONT)
+		p.withoutStore(t, handles[0])
+	})
+	p.withStore(t)
+}
+
+// withoutStore checks what the first replica does when it cannot reach Redis.
+func (p *pair) withoutStore(t *testing.T, h handle) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for _, ms := range []int{0, 1500} {
+		p.history.Add(Event{Kind: Called, Call: "parted", Allowed: 1})
+		reply, err := p.first.CallTool(ctx, "slow", fmt.Sprintf(`{"key":"parted","ms":%d}`, ms))
+		if err != nil || reply.Type() != wire.ResultComplete {
+			t.Errorf("a call of %d ms was not answered: %v, %s", ms, err, reply.Body)
+		}
+	}
+	reply, err := p.first.Task(ctx, h.id)
+	if err != nil || reasonOf(reply.Message.Error) != "store_unavailable" {
+		t.Errorf("tasks/get says %v, %s", err, reply.Body)
+	}
+}
+
+// withStore waits until the first replica makes tasks again.
+func (p *pair) withStore(t *testing.T) {
+	t.Helper()
+	e2e.Eventually(t, "the replica makes tasks again", func() bool {
+		p.history.Add(Event{Kind: Called, Call: "parted", Allowed: 1})
+		reply, err := p.first.CallTool(t.Context(), "slow", `{"key":"parted","ms":300}`)
+		return err == nil && reply.TaskID() != ""
+	})
+}
+
+// Who listens at another replica hears the end of every task, once and last,
+// although hints are lost all the time.
+func TestListenersHearEveryEnd(t *testing.T) {
+	p := startPair(t)
+	handles := p.tasks(t, 20, 4*time.Second)
+	ids := make([]string, len(handles))
+	for i, h := range handles {
+		ids[i] = h.id
+	}
+	var mu sync.Mutex
+	ends := map[string]int{}
+	ctx, stop := context.WithCancel(t.Context())
+	filter := wire.Object{}.With("notifications", mcptest.JSON(map[string]any{"taskIds": ids})).Bytes()
+	var listening sync.WaitGroup
+	listening.Go(func() {
+		_, err := p.second.Call(ctx, "subscriptions/listen", filter, mcptest.OnNotification(func(m wire.Message) {
+			params, _ := m.ParamsObject()
+			id, _ := wire.String(params.Get("taskId"))
+			status, _ := wire.String(params.Get("status"))
+			mu.Lock()
+			defer mu.Unlock()
+			if ends[id] > 0 {
+				ends[id]++ // after the end
+			}
+			if terminal(status) && ends[id] == 0 {
+				ends[id] = 1
+			}
+		}))
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("listen: %v", err)
+		}
+	})
+	defer listening.Wait()
+	defer stop()
+	e2e.Eventually(t, "all ends are heard", func() bool {
+		p.redis.CLI(t, "client", "kill", "type", "pubsub")
+		mu.Lock()
+		defer mu.Unlock()
+		return len(ends) == len(ids)
+	})
+	for id, n := range ends {
+		if n != 1 {
+			t.Errorf("task %s was told of %d times after its end", id, n-1)
+		}
+	}
+}
