@@ -444,3 +444,41 @@ func TestWrongClocks(t *testing.T) {
 		}
 	}
 }
+
+// TestReshard moves a third of a cluster's slots to another master under load.
+func TestReshard(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	s := open(t, cluster.URL(), "reshard")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var done atomic.Int64
+	var writers sync.WaitGroup
+	for range 8 {
+		writers.Go(func() {
+			for ctx.Err() == nil {
+				d := doc("r1")
+				if err := s.Create(t.Context(), d, rand.Text()); err != nil {
+					t.Errorf("create: %v", err)
+					return
+				}
+				if err := s.Replace(t.Context(), 1, d, rand.Text()); err != nil {
+					t.Errorf("replace: %v", err)
+					return
+				}
+				if got, err := s.Get(t.Context(), d.ID, taskroute.PartState); err != nil || got.Revision != 2 {
+					t.Errorf("revision %d, error %v; want revision 2", got.Revision, err)
+					return
+				}
+				done.Add(1)
+			}
+		})
+	}
+	await(t, "documents are written", func() bool { return done.Load() > 100 })
+	from, to := cluster.Masters[0], cluster.Masters[1]
+	from.CLI(t, "--cluster", "reshard", from.Addr, "--cluster-from", from.CLI(t, "cluster", "myid"),
+		"--cluster-to", to.CLI(t, "cluster", "myid"), "--cluster-slots", "1000", "--cluster-yes")
+	before := done.Load()
+	await(t, "documents are written afterwards", func() bool { return done.Load() > before+100 || t.Failed() })
+	cancel()
+	writers.Wait()
+}

@@ -148,7 +148,7 @@ func (a *App) assemble() error {
 const (
 	terminalCache = 4096      // records
 	maxTaskIDs    = 1000      // that one listen stream may follow
-	reread        = time.Hour // of a running call's record, untold
+	reread        = time.Hour // of a running call's record, though no heartbeat has told of a change
 )
 
 func onLoopback(l net.Listener) bool {
