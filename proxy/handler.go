@@ -185,6 +185,7 @@ func (h *Handler) finish(out *responder, x *exchange, req *http.Request, result 
 		msg = wire.Message{ID: out.id, Error: rpc}
 		h.note(x, err)
 		challenge(out, x, err)
+		out.retryAfter = taskrun.RetryAfter(err)
 	}
 	h.record(x, req, status, err)
 	out.finish(status, msg)
