@@ -61,6 +61,8 @@ type Options struct {
 	AuditReads bool
 	// Decide is the policy.
 	Decide func(policy.Query) policy.Decision
+	// Pace is how long a tool takes.
+	Pace func(upstream, tool string) policy.Pace
 	// PolicyHeaders are the request headers that policy may look at.
 	PolicyHeaders []string
 

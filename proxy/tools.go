@@ -77,6 +77,7 @@ func (h *Handler) query(x *exchange, tool string, facts toolFacts) policy.Query 
 		Upstream: x.route.Name, Tool: tool, Arguments: x.params.Get("arguments"), Annotations: facts.annotations,
 		ClientInfo: x.meta.ClientInfo, Capabilities: x.meta.Capabilities.Raw(),
 		Tenant: x.identity.Tenant, Subject: x.identity.Subject,
+		TaskSupport: facts.taskSupport, Pace: h.opts.Pace(x.route.Name, tool),
 	}
 	for _, name := range h.opts.PolicyHeaders {
 		if v := x.header.Get(name); v != "" {

@@ -33,6 +33,8 @@ type run struct {
 	followed chan struct{} // closed when follow returns
 	progress chan struct{} // capacity 1: message is new
 	message  atomic.Pointer[string]
+	hasAsked atomic.Bool
+	sent     time.Time     // of the connector's goroutine; zero while it waits for its turn
 	nudge    chan struct{} // capacity 1: something else is new, look
 
 	// Of the deciding goroutine alone.
@@ -87,6 +89,7 @@ func (r *Runner) newRun(ctx context.Context, c Call, observe Observer) (*run, co
 // dispatch waits for the call's turn, sends it, and reports its end.
 func (x *run) dispatch(ctx context.Context, params wire.Raw) {
 	end := readReply(x.send(ctx, params))
+	x.measure(end, context.Cause(ctx))
 	if cause := context.Cause(ctx); end.err != nil && cause != nil {
 		end.err = cause
 	}
@@ -94,6 +97,15 @@ func (x *run) dispatch(ctx context.Context, params wire.Raw) {
 	x.idle.close()
 	x.flight.End()
 	x.ended <- end
+}
+
+// measure tells how long the call took. A call that asked took as long as people
+// did, and one that was cut short says nothing, unless it ran out of time.
+func (x *run) measure(end ended, cause error) {
+	known := end.err == nil && end.kind != wire.ResultInputRequired || errors.Is(cause, errTimeout)
+	if x.r.opts.Took != nil && known && !x.sent.IsZero() && !x.hasAsked.Load() {
+		x.r.opts.Took(x.call.Upstream, x.call.Tool, time.Since(x.sent))
+	}
 }
 
 // readReply refuses a task that the upstream made of its own: no request asks
@@ -118,6 +130,7 @@ func (x *run) send(ctx context.Context, params wire.Raw) (upstream.Reply, error)
 		return upstream.Reply{}, err
 	}
 	x.startClocks()
+	x.sent = time.Now()
 	return x.r.upstreams[x.call.Upstream].Call(ctx, upstream.Request{
 		ID: x.flight.ID, Method: "tools/call", Params: params,
 		ClientInfo: x.call.Meta.ClientInfo, Capabilities: x.call.Meta.Capabilities,
@@ -162,6 +175,7 @@ func (x *run) Notify(method string, params wire.Raw) {
 // Ask implements upstream.Handler.
 func (x *run) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, *wire.Error) {
 	x.idle.refill()
+	x.hasAsked.Store(true)
 	a := &ask{method: method, params: params, answer: make(chan answer, 1), gone: ctx.Done()}
 	select {
 	case x.asked <- a:
