@@ -142,6 +142,7 @@ type Decision struct {
 	IdleTimeout  time.Duration `json:"idleTimeout"`  // no byte and no progress for so long; 0: none
 	TTL          time.Duration `json:"ttl"`          // from creation; 0: unlimited
 	PollInterval time.Duration `json:"pollInterval"`
+	Auto         Auto          `json:"auto"` // within which the two were learned
 	Input        InputMode     `json:"input"`
 	InputTimeout InputTimeout  `json:"inputTimeout"`
 	OnLoss       OnLoss        `json:"onLoss"`
@@ -153,6 +154,8 @@ type Decision struct {
 	// Scopes are what the caller's credential must allow (RFC 6749, section 3.3),
 	// beside those of the upstream. The slice is shared and must not be changed.
 	Scopes []string `json:"scopes,omitempty"`
+
+	learns learns
 
 	Rule   string `json:"rule"`   // the rule's name, or "defaults"
 	Source string `json:"source"` // file:line of the rule, or "built-in"
@@ -169,6 +172,11 @@ type Query struct {
 	// Annotations is the tool's annotations as the upstream lists them; nil:
 	// none, or not known.
 	Annotations json.RawMessage
+	// TaskSupport is the tool's execution.taskSupport of 2025-11-25; "": none.
+	TaskSupport string
+	// Pace is how long the tool takes, for what policy lets follow from that. No
+	// `when` sees it.
+	Pace Pace
 	// ClientInfo and Capabilities are those of this very request.
 	ClientInfo   json.RawMessage
 	Capabilities json.RawMessage

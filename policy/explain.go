@@ -55,7 +55,7 @@ func Explain(s *Set, q Query, declared bool, more ...Limit) Explanation {
 		}
 		e.Passed = append(e.Passed, Passed{r.name, r.source(), why})
 	}
-	e.Decision = winner.decision
+	e.Decision = winner.decision.at(q)
 	e.Values = winner.values()
 	if declared || e.Decision.Undeclared != Reject {
 		e.Limits = append(more, limitsOf(e.Decision, declared)...)
@@ -171,11 +171,12 @@ func (r *rule) values() []Value {
 	d, origins := r.layers.resolve()
 	out := []Value{
 		{Field: "task", Text: string(d.Task)},
-		{Field: "promoteAfter", Text: short(d.PromoteAfter)},
+		{Field: "promoteAfter", Text: d.Auto.text(d.learns.promoteAfter, d.PromoteAfter, "auto", d.Auto.Min, d.Auto.Max)},
 		{Field: "timeout", Text: orNone(d.Timeout)},
 		{Field: "idleTimeout", Text: orNone(d.IdleTimeout)},
 		{Field: "ttl", Text: orNone(d.TTL)},
-		{Field: "pollInterval", Text: short(d.PollInterval)},
+		{Field: "pollInterval", Text: d.Auto.text(d.learns.pollInterval, d.PollInterval, "adaptive", d.Auto.MinPoll, d.Auto.MaxPoll)},
+		{Field: "auto", Text: fmt.Sprintf("promoteAfter %s to %s, pollInterval %s to %s", short(d.Auto.Min), short(d.Auto.Max), short(d.Auto.MinPoll), short(d.Auto.MaxPoll))},
 		{Field: "input", Text: string(d.Input)},
 		{Field: "inputTimeout", Text: d.InputTimeout.text()},
 		{Field: "onLoss", Text: string(d.OnLoss)},
@@ -189,6 +190,14 @@ func (r *rule) values() []Value {
 		out[i].Origin = origins[out[i].Field]
 	}
 	return out
+}
+
+// text is what a gateway that has measured nothing makes of a setting.
+func (Auto) text(learns bool, d time.Duration, word string, low, high time.Duration) string {
+	if !learns {
+		return short(d)
+	}
+	return fmt.Sprintf("%s: %s to begin with, from %s to %s by what is measured", word, short(d), short(low), short(high))
 }
 
 func (t InputTimeout) text() string {

@@ -33,11 +33,12 @@ type match struct {
 // settings are the fields that rules and defaults share; nil: not said here.
 type settings struct {
 	Task         *Mode          `yaml:"task"`
-	PromoteAfter *time.Duration `yaml:"promoteAfter"`
+	PromoteAfter *promoteWait   `yaml:"promoteAfter"`
 	Timeout      *time.Duration `yaml:"timeout"`
 	IdleTimeout  *time.Duration `yaml:"idleTimeout"`
 	TTL          *time.Duration `yaml:"ttl"`
-	PollInterval *time.Duration `yaml:"pollInterval"`
+	PollInterval *pollWait      `yaml:"pollInterval"`
+	Auto         *Auto          `yaml:"auto"`
 	Input        *InputMode     `yaml:"input"`
 	InputTimeout *InputTimeout  `yaml:"inputTimeout"`
 	OnLoss       *OnLoss        `yaml:"onLoss"`

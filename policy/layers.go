@@ -31,11 +31,12 @@ type layers []layer
 func builtIn() layer {
 	return layer{level: "built-in", settings: &settings{
 		Task:         ptr(Optional),
-		PromoteAfter: ptr(2 * time.Second),
+		PromoteAfter: ptr(promoteWait(usualWait)),
 		Timeout:      ptr(15 * time.Minute),
 		IdleTimeout:  ptr(time.Duration(0)),
 		TTL:          ptr(time.Hour),
-		PollInterval: ptr(time.Second),
+		PollInterval: ptr(pollWait(time.Second)),
+		Auto:         builtInAuto(),
 		Input:        ptr(InputTask),
 		InputTimeout: &InputTimeout{Then: Decline},
 		OnLoss:       ptr(LossFails),
@@ -45,6 +46,12 @@ func builtIn() layer {
 		Undeclared:   ptr(Hold),
 		Scopes:       &[]string{},
 	}}
+}
+
+func builtInAuto() *Auto {
+	a := new(Auto)
+	a.SetDefaults()
+	return a
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -73,11 +80,12 @@ func (ls layers) resolve() (Decision, map[string]Origin) {
 	r := &resolver{ls, map[string]Origin{}, map[string]int{}}
 	d := Decision{
 		Task:         pick(r, "task", func(s *settings) *Mode { return s.Task }),
-		PromoteAfter: pick(r, "promoteAfter", func(s *settings) *time.Duration { return s.PromoteAfter }),
+		PromoteAfter: time.Duration(pick(r, "promoteAfter", func(s *settings) *promoteWait { return s.PromoteAfter })),
 		Timeout:      pick(r, "timeout", func(s *settings) *time.Duration { return s.Timeout }),
 		IdleTimeout:  pick(r, "idleTimeout", func(s *settings) *time.Duration { return s.IdleTimeout }),
 		TTL:          pick(r, "ttl", func(s *settings) *time.Duration { return s.TTL }),
-		PollInterval: pick(r, "pollInterval", func(s *settings) *time.Duration { return s.PollInterval }),
+		PollInterval: time.Duration(pick(r, "pollInterval", func(s *settings) *pollWait { return s.PollInterval })),
+		Auto:         pick(r, "auto", func(s *settings) *Auto { return s.Auto }),
 		Input:        pick(r, "input", func(s *settings) *InputMode { return s.Input }),
 		InputTimeout: pick(r, "inputTimeout", func(s *settings) *InputTimeout { return s.InputTimeout }),
 		OnLoss:       pick(r, "onLoss", func(s *settings) *OnLoss { return s.OnLoss }),
@@ -88,6 +96,7 @@ func (ls layers) resolve() (Decision, map[string]Origin) {
 		Scopes:       pick(r, "scopes", func(s *settings) *[]string { return s.Scopes }),
 	}
 	r.imply(&d)
+	d.seed()
 	return d, r.origins
 }
 

@@ -23,15 +23,15 @@ func (p Profile) layer() layer {
 	switch p {
 	case Sidecar:
 		l.settings = &settings{
-			PromoteAfter: ptr(5 * time.Second),
-			PollInterval: ptr(time.Second),
+			PromoteAfter: ptr(promoteWait(5 * time.Second)),
+			PollInterval: ptr(pollWait(time.Second)),
 		}
 	case Edge:
 		l.settings = &settings{
-			PromoteAfter: ptr(10 * time.Second),
+			PromoteAfter: ptr(promoteWait(10 * time.Second)),
 			Timeout:      ptr(time.Hour),
 			TTL:          ptr(24 * time.Hour),
-			PollInterval: ptr(5 * time.Second),
+			PollInterval: ptr(pollWait(5 * time.Second)),
 			InputTimeout: &InputTimeout{After: 30 * time.Minute, Then: Decline},
 			Concurrency:  &Concurrency{Limit: 16, Queue: 64, Per: PerPrincipal},
 		}

@@ -41,9 +41,9 @@ func (s *Set) Hash() string { return s.hash }
 func (s *Set) Decide(q Query) Decision {
 	found := s.candidatesFor(q.Upstream, q.Tool)
 	if found[0].when == nil {
-		return found[0].decision
+		return found[0].decision.at(q)
 	}
-	return s.decideByCondition(q, found)
+	return s.decideByCondition(q, found).at(q)
 }
 
 // decideByCondition is apart from Decide because what it needs is allocated.

@@ -67,7 +67,8 @@ func (k *check) durations() {
 	if d.PollInterval < time.Millisecond {
 		k.find(Error, []string{"pollInterval"}, "%s would have clients poll without a pause; write 1s", short(d.PollInterval))
 	}
-	if d.Timeout > 0 && d.PromoteAfter >= d.Timeout && d.Task != Forbidden {
+	k.auto()
+	if d.Timeout > 0 && d.PromoteAfter >= d.Timeout && !d.learns.promoteAfter && d.Task != Forbidden {
 		k.find(Error, []string{"promoteAfter", "timeout", "task"},
 			"promoteAfter %s is not below timeout %s: the call would end before it becomes a task; raise timeout, lower promoteAfter, or write task: forbidden", short(d.PromoteAfter), short(d.Timeout))
 	}
@@ -78,6 +79,17 @@ func (k *check) durations() {
 		k.find(Warning, []string{"inputTimeout"}, "inputTimeout %s does nothing beside timeout %s, which ends the call first; raise timeout or lower it", short(d.InputTimeout.After), short(d.Timeout))
 	}
 	k.ttl()
+}
+
+// auto looks at the bounds of what is learned, whether anything is or not.
+func (k *check) auto() {
+	a := k.d.Auto
+	if a.Min > a.Max || a.MinPoll > a.MaxPoll || a.MinPoll < time.Millisecond {
+		k.find(Error, []string{"auto"}, "min %s to max %s and minPoll %s to maxPoll %s must each go up, and minPoll be 1ms or more", short(a.Min), short(a.Max), short(a.MinPoll), short(a.MaxPoll))
+	}
+	if k.d.learns.promoteAfter && k.d.Timeout > 0 && a.Max >= k.d.Timeout {
+		k.find(Error, []string{"auto", "promoteAfter", "timeout"}, "auto.max %s is not below timeout %s: the call could end before it becomes a task; lower it or raise timeout", short(a.Max), short(k.d.Timeout))
+	}
 }
 
 func (k *check) ttl() {

@@ -61,6 +61,8 @@ type Options struct {
 	AuditReads bool
 	// Decide is the policy.
 	Decide func(policy.Query) policy.Decision
+	// Pace is how long a tool takes.
+	Pace func(upstream, tool string) policy.Pace
 	// PolicyHeaders are the request headers that policy may look at.
 	PolicyHeaders []string
 
@@ -185,6 +187,7 @@ func (h *Handler) finish(out *responder, x *exchange, req *http.Request, result 
 		msg = wire.Message{ID: out.id, Error: rpc}
 		h.note(x, err)
 		challenge(out, x, err)
+		out.retryAfter = taskrun.RetryAfter(err)
 	}
 	h.record(x, req, status, err)
 	out.finish(status, msg)

@@ -9,12 +9,19 @@ import (
 
 type metrics struct {
 	requests *prometheus.CounterVec
+	decided  *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	return &metrics{requests: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
-		Name: "taskgate_requests_total", Help: "Answered requests by upstream, method, HTTP status and JSON-RPC error code (0: a result).",
-	}, []string{"upstream", "method", "status", "code"})}
+	f := promauto.With(reg)
+	return &metrics{
+		requests: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "taskgate_requests_total", Help: "Answered requests by upstream, method, HTTP status and JSON-RPC error code (0: a result).",
+		}, []string{"upstream", "method", "status", "code"}),
+		decided: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "taskgate_decisions_total", Help: "Tool calls by the policy rule that decided them.",
+		}, []string{"upstream", "rule"}),
+	}
 }
 
 // answered counts an answer. Methods come from clients, so unknown ones share a

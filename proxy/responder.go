@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"math"
 	"mime"
 	"net/http"
 	"slices"
@@ -22,6 +23,7 @@ type responder struct {
 	holdAfter    time.Duration
 	keepAlive    time.Duration
 	writeTimeout time.Duration
+	retryAfter   time.Duration // told with a refusal; 0: not known
 
 	streaming bool // headers of a stream are out; the answer is its last event
 
@@ -180,7 +182,7 @@ func (o *responder) finish(status int, msg wire.Message) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
-		h.Set("Retry-After", "1")
+		h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(o.retryAfter.Seconds())))))
 	}
 	o.w.WriteHeader(status)
 	_ = o.put(body) // a client that is gone needs no answer

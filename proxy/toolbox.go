@@ -25,6 +25,7 @@ type toolbox struct {
 type toolFacts struct {
 	annotations wire.Raw
 	schema      wire.Raw // only when it names headers (x-mcp-header)
+	taskSupport string   // of 2025-11-25
 }
 
 func newToolbox(retry time.Duration, now func() time.Time) *toolbox {
@@ -76,7 +77,9 @@ func (t *toolbox) learn(result wire.Raw) {
 			continue
 		}
 		name, _ := wire.String(tool.Get("name"))
-		tools[name] = toolFacts{annotations: clone(tool.Get("annotations")), schema: schemaWithHeaders(tool.Get("inputSchema"))}
+		execution, _ := tool.Object("execution")
+		support, _ := wire.String(execution.Get("taskSupport"))
+		tools[name] = toolFacts{annotations: clone(tool.Get("annotations")), schema: schemaWithHeaders(tool.Get("inputSchema")), taskSupport: support}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 
+	"go.uber.org/zap"
+
 	"taskgate/policy"
 	"taskgate/taskrun"
 	"taskgate/upstream"
@@ -23,6 +25,7 @@ func (h *Handler) callTool(ctx context.Context, x *exchange, out *responder) (wi
 	}
 	decision := h.opts.Decide(h.query(x, tool, facts))
 	x.traceDecision(tool, decision)
+	h.noteDecision(x, tool, decision)
 	if err := h.authorize(x, decision); err != nil {
 		return nil, err
 	}
@@ -38,6 +41,16 @@ func (h *Handler) callTool(ctx context.Context, x *exchange, out *responder) (wi
 		return x.outcome(h.runner.Resume(ctx, call, state, responses))
 	}
 	return x.outcome(h.runner.Call(ctx, call, x.observer(out)))
+}
+
+// noteDecision says why a call is treated as it is. Rules are written by
+// operators, so their names are few enough for a label.
+func (h *Handler) noteDecision(x *exchange, tool string, d policy.Decision) {
+	h.metrics.decided.WithLabelValues(x.route.Name, d.Rule).Inc()
+	if entry := h.opts.Log.Check(zap.DebugLevel, "decided"); entry != nil {
+		entry.Write(zap.String("upstream", x.route.Name), zap.String("tool", tool), zap.String("rule", d.Rule), zap.String("source", d.Source),
+			zap.String("task", string(d.Task)), zap.Duration("promoteAfter", d.PromoteAfter), zap.Bool("declared", x.meta.Capabilities.DeclaresTasks()))
+	}
 }
 
 // retryResponses may be missing on a retry: it is then asked again.
@@ -64,6 +77,7 @@ func (h *Handler) query(x *exchange, tool string, facts toolFacts) policy.Query 
 		Upstream: x.route.Name, Tool: tool, Arguments: x.params.Get("arguments"), Annotations: facts.annotations,
 		ClientInfo: x.meta.ClientInfo, Capabilities: x.meta.Capabilities.Raw(),
 		Tenant: x.identity.Tenant, Subject: x.identity.Subject,
+		TaskSupport: facts.taskSupport, Pace: h.opts.Pace(x.route.Name, tool),
 	}
 	for _, name := range h.opts.PolicyHeaders {
 		if v := x.header.Get(name); v != "" {

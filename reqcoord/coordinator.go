@@ -130,7 +130,9 @@ func (c *Call) admitTo(ctx context.Context, s Share) error {
 		c.coord.leaveGate(g)
 		return err
 	}
+	began := c.coord.now()
 	c.turns = append(c.turns, func() {
+		g.ended(c.coord.now().Sub(began))
 		g.release()
 		c.coord.leaveGate(g)
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -30,5 +31,31 @@ func TestAllUpstreamsTogetherAreLimited(t *testing.T) {
 	defer fourth.End()
 	if err := fourth.Admit(ctx); err != nil {
 		t.Errorf("with room again: %v", err)
+	}
+}
+
+// The hint follows from how long turns take, between a second and a minute.
+func TestOverloadSaysWhenToTryAgain(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{0: time.Second, 20 * time.Second: 10 * time.Second, time.Hour: time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			c := New(map[string]Limits{"u": {Concurrency: 2}}, time.Now)
+			admit := func() (*Call, error) {
+				call, ctx := begin(c, "p")
+				return call, call.Admit(ctx)
+			}
+			stays, _ := admit()
+			first, _ := admit()
+			<-time.After(took)
+			first.End()
+			second, _ := admit()
+			refused, err := admit()
+			var busy *OverloadError
+			if !errors.As(err, &busy) || busy.RetryAfter != want {
+				t.Errorf("turns take %v: %+v, want to be told %v", took, err, want)
+			}
+			for _, call := range []*Call{stays, second, refused} {
+				call.End()
+			}
+		})
 	}
 }

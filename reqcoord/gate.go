@@ -12,6 +12,8 @@ import (
 type OverloadError struct {
 	Share
 	Waited time.Duration // 0: the queue was full at once
+	// RetryAfter is about when there may be room, from how long turns have taken.
+	RetryAfter time.Duration
 }
 
 func (e *OverloadError) Error() string {
@@ -32,6 +34,7 @@ type gate struct {
 	mu      sync.Mutex
 	running int
 	waiting int
+	took    time.Duration        // a turn, on average of late; 0: none has ended
 	queues  map[string][]*waiter // by principal; never an empty one
 	order   []string             // principals with a queue, next one first
 }
@@ -55,7 +58,7 @@ func (g *gate) enter(principal string) (*waiter, error) {
 		return w, nil
 	}
 	if g.waiting >= g.Limits.Queue {
-		return nil, &OverloadError{Share: g.Share}
+		return nil, &OverloadError{Share: g.Share, RetryAfter: g.retryAfter()}
 	}
 	g.waiting++
 	if len(g.queues[principal]) == 0 {
@@ -65,11 +68,28 @@ func (g *gate) enter(principal string) (*waiter, error) {
 	return w, nil
 }
 
+// retryAfter is when the next turn should end, if turns take as long as of late
+// and have begun at even distances. g.mu is held.
+func (g *gate) retryAfter() time.Duration {
+	next := g.took / time.Duration(max(g.Limits.Concurrency, 1))
+	return min(max(next, time.Second), time.Minute)
+}
+
+// ended notes how long a turn took.
+func (g *gate) ended(took time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.took == 0 {
+		g.took = took
+	}
+	g.took += (took - g.took) / 8
+}
+
 // wait returns when it is w's turn.
 func (g *gate) wait(ctx context.Context, w *waiter) error {
 	if limit := g.Limits.QueueTimeout; limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, &OverloadError{Share: g.Share, Waited: limit})
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, &OverloadError{Share: g.Share, Waited: limit, RetryAfter: limit})
 		defer cancel()
 	}
 	select {

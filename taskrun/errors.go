@@ -2,6 +2,7 @@ package taskrun
 
 import (
 	"errors"
+	"time"
 
 	"taskgate/reqcoord"
 	"taskgate/taskroute"
@@ -14,6 +15,8 @@ type reason struct {
 	Reason     string `json:"reason"`
 	Retriable  bool   `json:"retriable"`
 	HTTPStatus int    `json:"upstreamStatus,omitempty"`
+	// RetryAfterMs is when to ask again, in milliseconds; 0: not known.
+	RetryAfterMs int64 `json:"retryAfterMs,omitempty"`
 }
 
 // ErrStore: the store could not be asked, or did not say whether it has done
@@ -33,7 +36,7 @@ func WireError(err error) *wire.Error {
 	}
 	var busy *reqcoord.OverloadError
 	if errors.As(err, &busy) {
-		return internal(busy.Error(), reason{Reason: "overloaded", Retriable: true})
+		return internal(busy.Error(), reason{Reason: "overloaded", Retriable: true, RetryAfterMs: busy.RetryAfter.Milliseconds()})
 	}
 	var tooMany *taskroute.TooManyOpenError
 	if errors.As(err, &tooMany) {
@@ -80,6 +83,15 @@ func capitalized(err error) string {
 		return string(s[0]-'a'+'A') + s[1:]
 	}
 	return s
+}
+
+// RetryAfter is when a call that was refused may be made again; 0: not known.
+func RetryAfter(err error) time.Duration {
+	var busy *reqcoord.OverloadError
+	if errors.As(err, &busy) {
+		return busy.RetryAfter
+	}
+	return 0
 }
 
 // NotStarted tells an error of a call that was refused for want of room, before

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"taskgate/upstream"
 	"taskgate/wire"
@@ -39,6 +40,7 @@ func (x *run) begin(ctx context.Context, params wire.Raw) ended {
 		return ended{err: err}
 	}
 	x.startClocks()
+	x.sent = time.Now()
 	return x.readReply(x.send(ctx, x.flight.ID, params))
 }
 

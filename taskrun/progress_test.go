@@ -72,3 +72,35 @@ func TestProgressIsThrottled(t *testing.T) {
 		})
 	}
 }
+
+// Only a call that shows how long the tool takes is measured.
+func TestWhatIsMeasured(t *testing.T) {
+	for name, c := range map[string]struct {
+		play func(*played, *client)
+		want time.Duration // 0: nothing
+	}{
+		"a result":            {func(p *played, _ *client) { p.returns(hello) }, time.Second},
+		"an error":            {func(p *played, _ *client) { p.fails(`{"code":1,"message":"no"}`) }, time.Second},
+		"out of time":         {func(*played, *client) { time.Sleep(9 * time.Second) }, 10 * time.Second},
+		"a hang-up":           {func(_ *played, c *client) { c.hangUp() }, 0},
+		"people took a while": {func(p *played, _ *client) { p.asks(`{}`); p.returns(hello) }, 0},
+		"a question":          {func(p *played, _ *client) { p.returns(`{"resultType":"input_required","requestState":"x"}`) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				var got time.Duration
+				r := w.replica(func(o *Options) {
+					o.Took = func(upstream, tool string, took time.Duration) {
+						check(t, "of", upstream+"/"+tool, "up/report")
+						got = took
+					}
+				})
+				caller := r.call(undeclared, timeout(10*time.Second))
+				time.Sleep(time.Second)
+				c.play(w.nth(1), caller)
+				caller.waits()
+				check(t, "measured", got, c.want)
+			})
+		})
+	}
+}

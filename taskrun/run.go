@@ -33,7 +33,9 @@ type run struct {
 	progress chan struct{} // capacity 1: message or token is new
 	message  atomic.Pointer[string]
 	token    atomic.Pointer[wire.Raw] // by which the call can be found again; nil: it cannot
-	nudge    chan struct{}            // capacity 1: something else is new, look
+	hasAsked atomic.Bool
+	sent     time.Time     // of the connector's goroutine; zero while it waits for its turn
+	nudge    chan struct{} // capacity 1: something else is new, look
 
 	resuming wire.Raw    // the token that an earlier holder of the record left; nil: the call is sent
 	kept     atomic.Bool // it has a record
@@ -93,6 +95,7 @@ func about(c *Call) reqcoord.About {
 // dispatch waits for the call's turn, sends it, and reports its end.
 func (x *run) dispatch(ctx context.Context, params wire.Raw) {
 	end := x.exchange(ctx, params)
+	x.measure(end, context.Cause(ctx))
 	if cause := context.Cause(ctx); end.err != nil && cause != nil {
 		end.err = cause
 	}
@@ -104,6 +107,15 @@ func (x *run) dispatch(ctx context.Context, params wire.Raw) {
 
 func (x *run) send(ctx context.Context, id uint64, params wire.Raw) (upstream.Reply, error) {
 	return x.r.upstreams[x.call.Upstream].Call(ctx, x.call.toUpstream(id, params), x)
+}
+
+// measure tells how long the call took. A call that asked took as long as people
+// did, and one that was cut short says nothing, unless it ran out of time.
+func (x *run) measure(end ended, cause error) {
+	known := end.err == nil && end.kind != wire.ResultInputRequired || errors.Is(cause, errTimeout)
+	if x.r.opts.Took != nil && known && !x.sent.IsZero() && !x.hasAsked.Load() {
+		x.r.opts.Took(x.call.Upstream, x.call.Tool, time.Since(x.sent))
+	}
 }
 
 func (c *Call) toUpstream(id uint64, params wire.Raw) upstream.Request {
@@ -156,6 +168,7 @@ func (x *run) Notify(method string, params wire.Raw) {
 // Ask implements upstream.Handler.
 func (x *run) Ask(ctx context.Context, q upstream.Question) (wire.Raw, *wire.Error) {
 	x.idle.refill()
+	x.hasAsked.Store(true)
 	a := &ask{Question: q, answer: make(chan answer, 1), gone: ctx.Done()}
 	select {
 	case x.asked <- a:

@@ -49,6 +49,9 @@ type Options struct {
 	// MaxQuestions is how many questions of one call may want an answer at once;
 	// 0: no limit.
 	MaxQuestions int
+	// Took is told how long calls took at their upstream, but for those that asked
+	// a question; may be nil.
+	Took func(upstream, tool string, took time.Duration)
 
 	Log     *zap.Logger
 	Metrics prometheus.Registerer

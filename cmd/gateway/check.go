@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"taskgate/cmd/gateway/app"
@@ -49,31 +47,4 @@ func (c *checkCmd) listTools() ([]policy.Tool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
 	defer cancel()
 	return app.ListTools(ctx, cfg, version)
-}
-
-// explainCmd says what policy makes of one call, and why.
-type explainCmd struct {
-	Policy     []string `help:"Policy file or directory of such; may be repeated. None: the built-in policy." type:"path" placeholder:"FILE"`
-	Tool       string   `help:"The tool that is called." required:""`
-	Upstream   string   `help:"The upstream's name." default:"default"`
-	Args       string   `help:"The call's arguments." default:"{}" placeholder:"JSON"`
-	Principal  string   `help:"Who calls, as tenant/subject." default:"default/anonymous"`
-	Undeclared bool     `help:"The client does not declare the tasks extension."`
-}
-
-// Run prints the explanation.
-func (c *explainCmd) Run() error {
-	if !json.Valid([]byte(c.Args)) {
-		return fmt.Errorf("--args is not JSON: %s", c.Args)
-	}
-	tenant, subject, ok := strings.Cut(c.Principal, "/")
-	if !ok {
-		return fmt.Errorf("--principal must be tenant/subject, not %q", c.Principal)
-	}
-	set, err := policy.Load(c.Policy)
-	if err != nil {
-		return err
-	}
-	q := policy.Query{Upstream: c.Upstream, Tool: c.Tool, Arguments: json.RawMessage(c.Args), Tenant: tenant, Subject: subject}
-	return policy.Explain(set, q, !c.Undeclared).WriteText(os.Stdout)
 }

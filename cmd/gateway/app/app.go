@@ -124,12 +124,13 @@ func (a *App) assemble() error {
 			Forward: forwardHeaders(u.ForwardHeaders), ShortToken: shortToken(u.Auth), PerClient: perClient(u.Auth),
 		})
 	}
-	policyMetrics(a.metrics, a.policy)
+	pacer := policy.NewPacer()
+	policyMetrics(a.metrics, a.policy, pacer)
 	a.coord = reqcoord.New(limits, time.Now)
 	a.runner = taskrun.New(store, a.coord, a.upstreams, taskrun.Options{
 		Now: a.backend.Now, Lease: cfg.Lease, StoreTimeout: cfg.Timeouts.Store, CancelGrace: cfg.Timeouts.Cancel, Recheck: cfg.Timeouts.Recheck, Reread: reread,
 		ProgressEvery: time.Second, MaxOpen: cfg.Limits.MaxOpenTasksPerPrincipal,
-		MaxQuestions: cfg.Limits.MaxQuestions, Log: a.log, Metrics: a.metrics,
+		MaxQuestions: cfg.Limits.MaxQuestions, Took: pacer.Observe, Log: a.log, Metrics: a.metrics,
 	})
 	a.proxy = proxy.New(endpoints, a.runner, a.coord, proxy.Options{
 		MaxBody: int64(cfg.Limits.MaxBodyBytes), MaxDepth: cfg.Limits.MaxJSONDepth, BufferBytes: int64(cfg.Limits.StreamBufferBytes), BodyTimeout: cfg.Timeouts.Body, WriteTimeout: cfg.Timeouts.Write,
@@ -138,7 +139,7 @@ func (a *App) assemble() error {
 		MaxStreams: cfg.Limits.MaxStreams, MaxTaskIDs: maxTaskIDs, Recheck: cfg.Timeouts.Recheck,
 		Guard:    proxy.Guard{Origins: cfg.AllowedOrigins, Hosts: cfg.AllowedHosts, AnyHost: len(cfg.AllowedHosts) == 0 && !onLoopback(a.listener)},
 		Identify: a.callers.Identify, Audit: a.audit, AuditReads: cfg.Audit.Reads,
-		Decide: a.policy.Decide, PolicyHeaders: cfg.PolicyHeaders, Now: time.Now, Log: a.log, Metrics: a.metrics,
+		Decide: a.policy.Decide, Pace: pacer.Pace, PolicyHeaders: cfg.PolicyHeaders, Now: time.Now, Log: a.log, Metrics: a.metrics,
 	})
 	a.admin = admin.New(a.coord, a.backend.Ping, a.policyStatus, a.metrics)
 	return nil

@@ -31,9 +31,11 @@ func (a *App) policyStatus() admin.PolicyStatus {
 	return out
 }
 
-// policyMetrics shows the state of the policy files in metrics.
-func policyMetrics(reg prometheus.Registerer, r *policy.Reloader) {
+// policyMetrics shows the state of policy in metrics.
+func policyMetrics(reg prometheus.Registerer, r *policy.Reloader, pacer *policy.Pacer) {
 	f := promauto.With(reg)
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "taskgate_policy_tools_measured", Help: "Tools whose pace is known, for what policy lets follow from it."},
+		func() float64 { return float64(pacer.Len()) })
 	gauge := func(name, help string, value func(policy.Status) float64) {
 		f.NewGaugeFunc(prometheus.GaugeOpts{Name: "taskgate_policy_" + name, Help: help}, func() float64 { return value(r.Status()) })
 	}
