@@ -71,7 +71,7 @@ upstreams:
 }
 
 // confirmed answers the question of confirm_delete.
-var confirmed = mcptest.Accept(`{"confirm":true}`)
+func confirmed() wire.Raw { return mcptest.Accept(`{"confirm":true}`) }
 
 // startFixtures starts the suite's fixture tools on a server of one era.
 func startFixtures(t testing.TB, era func(...mcptest.Tool) *mcptest.Upstream) string {
@@ -126,7 +126,7 @@ func (s *sightings) work(ctx context.Context, t testing.TB, c client, random *ra
 			}
 			s.note(t, h, status)
 			if status == wire.StatusInputRequired {
-				_ = c.respond(ctx, id, task, confirmed) // what comes of it is seen next
+				_ = c.respond(ctx, id, task, confirmed()) // what comes of it is seen next
 			}
 		}
 	}
@@ -162,7 +162,7 @@ func (s *sightings) finish(t *testing.T, c client) {
 			}
 			s.note(t, h, status)
 			if status == wire.StatusInputRequired {
-				_ = c.respond(ctx, h.id, task, confirmed) // the next look tells
+				_ = c.respond(ctx, h.id, task, confirmed()) // the next look tells
 			}
 			return ended(status)
 		})
@@ -194,7 +194,7 @@ func TestRestartKeepsTasks(t *testing.T) {
 			if got := task.Get("inputRequests"); string(got) != string(question) {
 				t.Errorf("question after the restart: %s, before: %s", got, question)
 			}
-			if err := modern.respond(t.Context(), parked, task, confirmed); err != nil {
+			if err := modern.respond(t.Context(), parked, task, confirmed()); err != nil {
 				t.Fatal(err)
 			}
 			modern.wait(t, parked, wire.StatusCompleted)

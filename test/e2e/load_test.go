@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,51 +19,65 @@ import (
 // Clients count their own requests, often from 1, so ids say nothing about whose
 // answer is whose.
 func TestAnswersReachTheirAskersThoughAllUseOneID(t *testing.T) {
-	upstream := mcptest.NewLegacy(mcptest.Tool{Name: "slow_echo", Run: slowEcho})
+	var e echo
 	g := Start(t, Options{
-		Upstream: upstream.Start(t),
+		Upstream: mcptest.NewLegacy(mcptest.Tool{Name: "slow_echo", Run: e.run}).Start(t),
 		Policy:   "defaults: {promoteAfter: 300ms, pollInterval: 500ms}\n",
 		Config:   "limits: {maxOpenTasksPerPrincipal: 1000}\n",
 	})
-	wave(t, g) // makes what is kept: connections to the upstream, buffers, caches
+	e.wave(t, g) // makes what is kept: connections to the upstream, buffers, caches
 	goroutines, memory := g.settled(t), g.metric(t, "process_resident_memory_bytes")
-	wave(t, g)
+	e.wave(t, g)
 	Eventually(t, "goroutines go back to what they were", func() bool { return g.settled(t) <= goroutines+10 })
 	if got, limit := g.metric(t, "process_resident_memory_bytes"), memory*3/2; got > limit {
 		t.Errorf("resident memory went from %.0f to %.0f bytes", memory, got)
 	}
 }
 
-// wave makes 200 slow calls at once from 50 clients.
-func wave(t *testing.T, g *Gateway) {
+// echo is a tool that returns its label, but not before the wave it belongs to
+// may end.
+type echo struct{ release atomic.Pointer[chan struct{}] }
+
+func (e *echo) run(c *mcptest.Call) (wire.Raw, *wire.Error) {
+	label, _ := wire.String(c.Arguments.Get("label"))
+	select {
+	case <-*e.release.Load():
+	case <-c.Cancelled():
+	}
+	return mcptest.Text(label), nil
+}
+
+// wave makes 200 calls from 50 clients, so that all of them run at once.
+func (e *echo) wave(t *testing.T, g *Gateway) {
 	const clients, calls = 50, 4
+	release := make(chan struct{})
+	e.release.Store(&release)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	var wg sync.WaitGroup
+	var started, ended sync.WaitGroup
+	started.Add(clients * calls)
 	for i := range clients {
 		c := newClient(t, g.Endpoint)
 		defer c.Close()
 		for j := range calls {
-			wg.Go(func() { echoes(ctx, t, c, fmt.Sprintf("client %d call %d", i, j)) })
+			ended.Go(func() {
+				label := fmt.Sprintf("client %d call %d", i, j)
+				id, err := c.begin(ctx, "slow_echo", arguments{"label": label}, mcptest.WithID(wire.Raw("1")))
+				started.Done()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				task, err := c.WaitTask(ctx, id, wire.StatusCompleted)
+				if got := string(task.Get("result")); err != nil || !strings.Contains(got, strconv.Quote(label)) {
+					t.Errorf("asked for %q, got %s (%v)", label, got, err)
+				}
+			})
 		}
 	}
-	wg.Wait()
-}
-
-func echoes(ctx context.Context, t *testing.T, c client, label string) {
-	id, err := c.begin(ctx, "slow_echo", arguments{"label": label}, mcptest.WithID(wire.Raw("1")))
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	task, err := c.WaitTask(ctx, id, wire.StatusCompleted)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	if !strings.Contains(string(task.Get("result")), strconv.Quote(label)) {
-		t.Errorf("asked for %q, got %s", label, task.Get("result"))
-	}
+	started.Wait()
+	close(release)
+	ended.Wait()
 }
 
 // settled is the number of goroutines once it no longer falls.
@@ -76,13 +91,6 @@ func (g *Gateway) settled(t testing.TB) float64 {
 		return n >= before
 	})
 	return n
-}
-
-// slowEcho returns its label after two seconds.
-func slowEcho(c *mcptest.Call) (wire.Raw, *wire.Error) {
-	label, _ := wire.String(c.Arguments.Get("label"))
-	c.Sleep(2 * time.Second)
-	return mcptest.Text(label), nil
 }
 
 // metric reads one value without labels from the admin listener.
