@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"go.uber.org/zap"
-
 	"taskgate/taskroute"
 	"taskgate/upstream"
 	"taskgate/wire"
@@ -53,42 +51,6 @@ func (h *Handler) listen(ctx context.Context, x *exchange, out *responder) (wire
 		return nil, err
 	}
 	return s.result(), s.run(ctx)
-}
-
-func (h *Handler) readFilter(x *exchange) (wire.Filter, error) {
-	f, rpc := wire.ParseFilter(x.params.Get("notifications"))
-	if rpc != nil {
-		return f, rpc
-	}
-	if f.TaskIDs != nil && !x.meta.Capabilities.DeclaresTasks() {
-		return f, wire.MissingCapability(wire.TasksRequired)
-	}
-	for member, list := range map[string][]string{"taskIds": f.TaskIDs, "resourceSubscriptions": f.URIs} {
-		if len(list) > h.opts.MaxTaskIDs {
-			return f, wire.Errorf(wire.CodeInvalidParams, "Invalid params: params.notifications.%s has %d entries; the limit is %d", member, len(list), h.opts.MaxTaskIDs)
-		}
-	}
-	return f, nil
-}
-
-// hear listens to the upstream; nil when it cannot be listened to, or when
-// there is nothing to hear.
-func (h *Handler) hear(ctx context.Context, x *exchange, want wire.Filter) *upstream.Subscription {
-	if want.IsEmpty() {
-		return nil
-	}
-	known := want.Offered(capabilities(x.route.info.get(ctx)).Bytes())
-	ctx, cancel := context.WithTimeout(ctx, h.opts.InfoWait)
-	defer cancel()
-	s, err := x.route.Caller.Listen(ctx, upstream.ListenRequest{
-		Want: want, Assume: known, ClientInfo: x.meta.ClientInfo, Capabilities: x.meta.Capabilities,
-		Principal: x.owner().String(), Header: x.keptHeaders(),
-	})
-	if err != nil {
-		h.opts.Log.Warn("upstream is not listened to", zap.String("upstream", x.route.Name), upstream.LogError(err))
-		return nil
-	}
-	return s
 }
 
 // open reads the tasks, acknowledges what is honoured and, of the tasks, those

@@ -119,6 +119,15 @@ func callOf(rec *taskroute.Record) (Call, error) {
 	return c, nil
 }
 
+// runnable is callOf for a call that is to go to its upstream.
+func (r *Runner) runnable(rec *taskroute.Record) (Call, error) {
+	c, err := callOf(rec)
+	if _, configured := r.upstreams[c.Upstream]; err == nil && !configured {
+		err = fmt.Errorf("upstream %q is not configured any more", c.Upstream)
+	}
+	return c, err
+}
+
 // proceed goes on with a record whose answers are all in: it claims the record
 // and sends the call with them. Of several that try, here and at other
 // replicas, one succeeds. A record that has changed since quiet is left to the
@@ -137,7 +146,7 @@ func (r *Runner) proceed(ctx context.Context, id string, quiet time.Duration) er
 	if r.opts.Now().Sub(rec.State.UpdatedAt) < quiet {
 		return nil
 	}
-	call, err := callOf(rec)
+	call, err := r.runnable(rec)
 	if err != nil {
 		return r.fail(ctx, id, rec.State.Holder, err)
 	}

@@ -53,7 +53,7 @@ func (r *Runner) rescue(ctx context.Context, o taskroute.Orphan) error {
 	if err != nil {
 		return err
 	}
-	call, err := callOf(rec)
+	call, err := r.runnable(rec)
 	switch {
 	case err != nil:
 		return r.fail(ctx, o.ID, o.Holder, errHolderLost)

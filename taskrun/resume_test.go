@@ -193,6 +193,24 @@ func TestWhatCannotBeFoundAgain(t *testing.T) {
 	})
 }
 
+func TestAnUpstreamThatIsNotConfiguredAnyMore(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		r := w.replica()
+		waiting := r.call()
+		w.nth(1).keeps(`{"at":1}`)
+		parked := r.call(by(ann))
+		w.nth(2).returns(asking(`"k":{"method":"elicitation/create","params":{}}`))
+		id, parkedID := waiting.handle(), parked.handle()
+		r.stop()
+		other := w.replica()
+		delete(other.upstreams, "up")
+		rec := other.becomes(id, taskroute.Failed, rescued)
+		check(t, "reason", reasonOf(t, rec), "outcome_unknown")
+		other.answer(parkedID, `{"q1":{"action":"accept"}}`)
+		other.becomes(parkedID, taskroute.Failed, rescued)
+	})
+}
+
 func TestCancellingWhatIsFoundAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		r := w.replica()

@@ -62,7 +62,7 @@ func (c *conversation) send(ctx context.Context, asTask bool) (answer, error) {
 func (c *conversation) receive(ctx context.Context, m wire.Message) {
 	switch {
 	case m.IsRequest():
-		c.session.claims.take(m.ID, c)
+		c.session.claims.take(m.ID, c.request.ID)
 		c.begin(ctx, m)
 	case m.Method == "notifications/cancelled":
 		c.withdraw(m.Params)

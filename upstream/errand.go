@@ -23,15 +23,6 @@ func (l *legacy) errand(ctx context.Context, s *session, header http.Header, met
 	}, func(wire.Message) {})
 }
 
-// errand sends a request that belongs to the call, as what comes on its stream
-// does.
-func (c *conversation) errand(ctx context.Context, method string, params wire.Object) (answer, error) {
-	return c.legacy.endpoint.exchange(ctx, outgoing{
-		message: wire.Message{ID: c.legacy.endpoint.nextID(), Method: method, Params: params.Bytes()},
-		header:  c.header,
-	}, func(m wire.Message) { c.receive(ctx, m) })
-}
-
 // errand sends a request about a task on behalf of the caller of r.
 func (d *modern) errand(ctx context.Context, r Request, method string, params wire.Object) (answer, error) {
 	own := Request{ID: handshakeID, Method: method, Params: params.Bytes(), ClientInfo: r.ClientInfo,

@@ -2,72 +2,11 @@ package upstream
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
-	"go.uber.org/zap"
-
 	"taskgate/wire"
 )
-
-// toolList is what a session has listed of tools that run only as tasks
-// (2025-11-25 basic/utilities/tasks#tool-level-negotiation).
-type toolList struct {
-	mu     sync.Mutex
-	tools  map[string]bool // that it is so, by name of every tool
-	listed time.Time
-}
-
-// listAgain is how long a list is good for a tool that is not on it.
-const listAgain = time.Minute
-
-// needsTask tells whether the call must ask for a task. Only servers that make
-// them are asked what tools they have, once a session.
-func (l *legacy) needsTask(ctx context.Context, s *session, header http.Header, r Request) bool {
-	tool := toolOf(r)
-	if tool == "" || !s.makesTasks() {
-		return false
-	}
-	needed, known := s.tools.look(tool, l.opts.Now())
-	if known {
-		return needed
-	}
-	_, err := l.listing.do(ctx, s, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, l.list(ctx, s, header)
-	})
-	if err != nil {
-		s.tools.set(nil, l.opts.Now()) // the call itself will show what is wrong
-		l.opts.Log.Debug("upstream did not list its tools", zap.String("upstream", l.opts.Name), LogError(err))
-	}
-	needed, _ = s.tools.look(tool, l.opts.Now())
-	return needed
-}
-
-func (s *session) makesTasks() bool {
-	capabilities, _ := wire.ParseObject(s.capabilities())
-	tasks, _ := capabilities.Object("tasks")
-	requests, _ := tasks.Object("requests")
-	tools, _ := requests.Object("tools")
-	_, ok := tools.Object("call")
-	return ok
-}
-
-// look also knows that a tool is not there.
-func (t *toolList) look(tool string, now time.Time) (needsTask, known bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	needsTask, known = t.tools[tool]
-	return needsTask, known || !t.listed.IsZero() && now.Sub(t.listed) < listAgain
-}
-
-func (t *toolList) set(tools map[string]bool, now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.tools, t.listed = tools, now
-}
 
 // taskTTL is for how long a server is asked to keep a task: longer than anybody
 // waits for it, because it cannot be asked for again.
@@ -111,12 +50,18 @@ func (c *conversation) followTask(ctx context.Context, s taskState) (answer, err
 	return answer{Reply: reply}, err
 }
 
-func (t *legacyTask) errand(ctx context.Context, method string) (answer, error) {
-	return t.conversation.errand(ctx, method, wire.Object{}.With("taskId", wire.Quote(t.id)))
+// errand sends a request about the task until limited ends. What comes on its
+// stream belongs to the call, and so goes on until ctx ends.
+func (t *legacyTask) errand(ctx, limited context.Context, method string) (answer, error) {
+	c := t.conversation
+	return c.legacy.endpoint.exchange(limited, outgoing{
+		message: wire.Message{ID: c.legacy.endpoint.nextID(), Method: method, Params: wire.Object{}.With("taskId", wire.Quote(t.id)).Bytes()},
+		header:  c.header,
+	}, func(m wire.Message) { c.receive(ctx, m) })
 }
 
-func (t *legacyTask) get(ctx context.Context) (taskState, error) {
-	a, err := t.errand(ctx, "tasks/get")
+func (t *legacyTask) get(ctx, limited context.Context) (taskState, error) {
+	a, err := t.errand(ctx, limited, "tasks/get")
 	switch {
 	case t.conversation.session.lost(a, err):
 		return taskState{}, gone{errSessionLost}
@@ -142,7 +87,7 @@ func (t *legacyTask) ask(ctx context.Context, _ taskState) {
 	}
 	t.open = true
 	t.conversation.legacy.endpoint.running.Go(func() {
-		a, err := t.errand(ctx, "tasks/result")
+		a, err := t.errand(ctx, ctx, "tasks/result")
 		if err == nil && a.Error == nil {
 			t.end <- ending{reply: a.Reply}
 			return // and leaves it open: it was the last
@@ -160,7 +105,7 @@ func (t *legacyTask) outcome(ctx context.Context, s taskState) (Reply, error) {
 	}
 	retry := t.conversation.legacy.opts.Retry
 	for began := time.Now(); ; {
-		a, err := t.errand(ctx, "tasks/result")
+		a, err := t.errand(ctx, ctx, "tasks/result")
 		switch {
 		case ctx.Err() != nil:
 			return Reply{}, ended(ctx, nil)
@@ -174,41 +119,5 @@ func (t *legacyTask) outcome(ctx context.Context, s taskState) (Reply, error) {
 }
 
 func (t *legacyTask) cancel(ctx context.Context) {
-	_, _ = t.errand(ctx, "tasks/cancel") // nobody waits for what comes of it
-}
-
-// maxPages limits how far a list is followed.
-const maxPages = 100
-
-func (l *legacy) list(ctx context.Context, s *session, header http.Header) error {
-	tools := map[string]bool{}
-	var params wire.Object
-	for range maxPages {
-		a, err := l.errand(ctx, s, header, "tools/list", params)
-		if err != nil {
-			return err
-		}
-		if a.Error != nil {
-			return fmt.Errorf("tools/list: error %d", wire.ParseError(a.Error).Code)
-		}
-		var page struct {
-			Tools []struct {
-				Name      string
-				Execution struct{ TaskSupport string }
-			}
-			NextCursor wire.Raw
-		}
-		if err := json.Unmarshal(a.Result, &page); err != nil {
-			return fmt.Errorf("tools/list: %w", err)
-		}
-		for _, tool := range page.Tools {
-			tools[tool.Name] = tool.Execution.TaskSupport == "required"
-		}
-		if _, more := wire.String(page.NextCursor); !more {
-			break
-		}
-		params = wire.Object{}.With("cursor", page.NextCursor)
-	}
-	s.tools.set(tools, l.opts.Now())
-	return nil
+	_, _ = t.errand(ctx, ctx, "tasks/cancel") // nobody waits for what comes of it
 }

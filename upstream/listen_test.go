@@ -83,7 +83,7 @@ func TestListenersShareAModernStream(t *testing.T) {
 func TestListenersOfOthersHaveTheirOwnStream(t *testing.T) {
 	u := mcptest.NewModern()
 	u.Capabilities = wire.Raw(tellsAll)
-	h := connect(t, Options{URL: u.Start(t), MaxSessions: 2})
+	h := connect(t, Options{URL: u.Start(t), MaxSessions: 4})
 	for _, principal := range []string{"t/ann", "t/bob"} {
 		s, err := h.Listen(t.Context(), ListenRequest{Want: wire.Filter{Tools: true}, Principal: principal})
 		if err != nil {

@@ -85,8 +85,8 @@ func (t *modernTask) errand(ctx context.Context, method string, params wire.Obje
 	return t.modern.errand(ctx, t.request, method, params.With("taskId", wire.Quote(t.id)))
 }
 
-func (t *modernTask) get(ctx context.Context) (taskState, error) {
-	a, err := t.errand(ctx, "tasks/get", nil)
+func (t *modernTask) get(_, limited context.Context) (taskState, error) {
+	a, err := t.errand(limited, "tasks/get", nil)
 	if err != nil {
 		return taskState{}, err
 	}

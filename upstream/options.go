@@ -42,8 +42,8 @@ type Options struct {
 	// in bytes after decompression. Default: 16 MiB each.
 	MaxResponse int64
 	MaxEvent    int
-	// MaxSessions limits the legacy sessions that are open at once, and the
-	// streams that are listened to. Default: 1000.
+	// MaxSessions limits the legacy sessions that are open at once; half as many
+	// streams are listened to, at most. Default: 1000.
 	MaxSessions int
 	// SessionIdle is how long a session without calls is kept. Default: 5 min.
 	SessionIdle time.Duration
@@ -56,8 +56,9 @@ type Options struct {
 	// over. Default: 2 s.
 	CancelTimeout time.Duration
 	// Retry is the pause before a stream that broke is opened again, and before
-	// an upstream's task is asked for again; repeated pauses grow to 30 times as
-	// long. Default: 1 s.
+	// an upstream's task is asked for again, unless the upstream says another;
+	// repeated pauses grow to 30 times as long. A call whose upstream cannot be
+	// reached for 120 times as long is given up. Default: 1 s.
 	Retry time.Duration
 	// Concurrency is how many calls are expected at once: so many idle
 	// connections are kept. Default: 256.

@@ -25,8 +25,9 @@ type remoteTask struct {
 // taskDialect is an era's way with tasks: 2025-11-25 basic/utilities/tasks, or
 // SEP-2663.
 type taskDialect interface {
-	// get is tasks/get. An error that is no gone may go away.
-	get(ctx context.Context) (taskState, error)
+	// get is tasks/get, which has until limited ends. What comes beside the
+	// answer goes on until ctx does. An error that is no gone may go away.
+	get(ctx, limited context.Context) (taskState, error)
 	// ask sees to the questions of a task that is input_required, without
 	// waiting for their answers.
 	ask(ctx context.Context, s taskState)
@@ -72,8 +73,8 @@ const maxPoll = 24 * time.Hour
 // gone tells that the upstream does not know the task (any more).
 type gone struct{ error }
 
-// patience is how long an upstream may be out of reach, in units of
-// Options.Retry, before its task is given up.
+// patience is how long an upstream may be out of reach before its call is given
+// up, in units of Options.Retry.
 const patience = 120
 
 // follow polls the task until it has ended. When ctx ends first the upstream is
@@ -110,7 +111,7 @@ func (t *remoteTask) next(ctx context.Context, s taskState) (taskState, *ending)
 			timer.Stop()
 			return s, &ending{err: t.leave(ctx)}
 		}
-		next, err := t.dialect.get(ctx)
+		next, err := t.look(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return s, &ending{err: t.leave(ctx)}
@@ -121,6 +122,13 @@ func (t *remoteTask) next(ctx context.Context, s taskState) (taskState, *ending)
 		}
 		pause = min(2*pause, max(t.pause(s), 30*t.opts.Retry))
 	}
+}
+
+// look is get with a time limit, so that one request that hangs is not all.
+func (t *remoteTask) look(ctx context.Context) (taskState, error) {
+	limited, cancel := context.WithTimeout(ctx, t.opts.InitializeTimeout)
+	defer cancel()
+	return t.dialect.get(ctx, limited)
 }
 
 func (t *remoteTask) pause(s taskState) time.Duration {
