@@ -70,23 +70,6 @@ func TestDrainEndsWhatIsLeftHonestly(t *testing.T) {
 	})
 }
 
-// What may run again is not ended but handed over, at once.
-func TestDrainHandsOverWhatMayRunAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		r, other := w.replica(), w.replica()
-		id := r.call(reruns(2)).handle()
-		done := r.drain(time.Minute)
-		time.Sleep(time.Minute)
-		check(t, "over", over(done), true)
-		check(t, "cause", w.nth(1).cause(), errShutdown)
-		if err := other.rescueOnce(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		check(t, "status", other.get(id).State.Status, taskroute.Working)
-		check(t, "calls", w.up.count(), 2)
-	})
-}
-
 // What cannot be ended in time is others' business at once: the lease is given
 // back, not left to lapse.
 func TestDrainRetires(t *testing.T) {

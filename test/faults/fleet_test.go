@@ -41,7 +41,7 @@ type replica struct {
 	urls    []string // of its endpoints; Gateway may be restarting
 }
 
-// fleet is gateways on one Redis in front of upstreams of both eras.
+// fleet is gateways on one Redis in front of upstreams of both eras, and of one that resumes.
 type fleet struct {
 	history   *History
 	redis     *redistest.Server
@@ -54,7 +54,12 @@ func startFleet(t *testing.T, size int) *fleet {
 	f := &fleet{history: &History{}, redis: redistest.Start(t, "--appendfsync", "always")}
 	legacy := startServer(t, func() *mcptest.Upstream { return mcptest.NewLegacy(tools(f.history)...) })
 	modern := startServer(t, func() *mcptest.Upstream { return mcptest.NewModern(tools(f.history)...) })
-	f.upstreams = []*server{legacy, modern}
+	resumable := startServer(t, func() *mcptest.Upstream {
+		u := mcptest.NewLegacy(tools(f.history)...)
+		u.Resumable = true
+		return u
+	})
+	f.upstreams = []*server{legacy, modern, resumable}
 	config := fmt.Sprintf(`
 lease: %s
 timeouts: {store: 1s, drain: 2s}
@@ -62,7 +67,8 @@ limits: {maxOpenTasksPerPrincipal: 100000}
 upstreams:
   - {name: legacy, path: /legacy, url: %q}
   - {name: modern, path: /modern, url: %q}
-`, lease, legacy.url, modern.url)
+  - {name: resumable, path: /resumable, url: %q}
+`, lease, legacy.url, modern.url, resumable.url)
 	for range size {
 		cutter := mcptest.NewCutter(t, f.redis.Addr)
 		g := e2e.Start(t, e2e.Options{Store: "redis://" + cutter.Addr(), Policy: fleetPolicy, Config: config})
