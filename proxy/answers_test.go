@@ -161,6 +161,18 @@ func TestLifeOfATask(t *testing.T) {
 	check(t, "status", string(g.ok(c.Task(t.Context(), id)).Result().Get("status")), `"completed"`)
 }
 
+// A task keeps the ttl and the poll interval that its handle told, whatever
+// policy says by now.
+func TestTTLStaysWhatItWas(t *testing.T) {
+	g := newGateway(t, func(s *setup) { s.up.call, s.decision.TTL, s.decision.PollInterval = asks, time.Hour, time.Second })
+	c := g.client("ann")
+	id := g.ok(c.CallTool(t.Context(), "tool", `{}`)).TaskID()
+	g.opts.Decide = func(policy.Query) policy.Decision { return policy.Decision{TTL: time.Minute} }
+	got := g.ok(c.Task(t.Context(), id)).Result()
+	check(t, "ttlMs", string(got.Get("ttlMs")), "3600000")
+	check(t, "pollIntervalMs", string(got.Get("pollIntervalMs")), "1000")
+}
+
 func TestSomebodyElsesTaskIsUnknown(t *testing.T) {
 	g := newGateway(t, func(s *setup) { s.up.call = asks })
 	id := g.ok(g.client("ann").CallTool(t.Context(), "tool", `{}`)).TaskID()

@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -14,63 +13,11 @@ import (
 	"taskgate/wire"
 )
 
-// writer makes random JSON with all that a careless gateway changes: large
-// integers, other spellings of the same number or string, order, white space.
-type writer struct{ *rand.Rand }
-
-func (w writer) pick(list ...string) string { return list[w.IntN(len(list))] }
-
-func (w writer) space() string { return w.pick("", "", "", " ", "\n\t") }
-
-func (w writer) value(depth int) string {
-	if depth == 0 || w.IntN(3) == 0 {
-		return w.pick(`null`, `true`, `0`, `-0`, `1.0`, `1e2`, `1E+2`, `9007199254740993`, `123456789012345678901234567890`, `0.1000000000000000055`,
-			`""`, `"\u00e9"`, `"é"`, `"\/"`, `"a\ud83d\ude00b"`, `"😀"`, `"<&>"`, `"\u2028"`, `[]`, `{}`)
-	}
-	if w.IntN(2) == 0 {
-		return w.object(depth-1, w.IntN(4), w.space)
-	}
-	var items []string
-	for range w.IntN(4) {
-		items = append(items, w.space()+w.value(depth-1)+w.space())
-	}
-	return "[" + strings.Join(items, ",") + "]"
-}
-
-// object has n members under names that differ.
-func (w writer) object(depth, n int, space func() string) string {
-	var members []string
-	for i := range n {
-		name := fmt.Sprintf("%s%d", w.pick("z", "a", "B", "é", "_", "\\u0061", "$ref", " "), i)
-		members = append(members, space()+`"`+name+`"`+space()+":"+space()+w.value(depth)+space())
-	}
-	return "{" + strings.Join(members, ",") + "}"
-}
-
-func none() string { return "" }
-
-// result is a tool result with the members that some know, and others.
-func (w writer) result() string {
-	o := w.object(4, w.IntN(5), none)
-	o = strings.TrimSuffix(o, "}")
-	if len(o) > 1 {
-		o += ","
-	}
-	o += `"content":[{"type":"text","text":` + w.pick(`"x"`, `"\u0078"`) + `}],"structuredContent":` + w.value(4)
-	if w.IntN(2) == 0 {
-		o += `,"_meta":` + w.object(3, 1+w.IntN(3), none)
-	}
-	if w.IntN(2) == 0 {
-		o += `,"isError":` + w.pick("true", "false")
-	}
-	return o + "}"
-}
-
 // Whatever an upstream answers comes out as it went in, in each way in which an
 // answer can come out; resultType is all that is added.
 func TestAnswersComeOutAsTheyWentIn(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
-	w := writer{rand.New(rand.NewPCG(seed, 1))}
+	w := mcptest.NewWriter(seed)
 	const rounds = 150
 	for way, through := range map[string]func(*gateway, *mcptest.Client, string) wire.Raw{
 		"at once": atOnce, "as an event": asEvent, "task": asTask, "held": held,
@@ -79,7 +26,7 @@ func TestAnswersComeOutAsTheyWentIn(t *testing.T) {
 			g := newGateway(t)
 			c := g.client("ann")
 			for range rounds {
-				want := w.result()
+				want := w.Result()
 				got := string(through(g, c, want))
 				if got != strings.TrimSuffix(want, "}")+`,"resultType":"complete"}` {
 					t.Fatalf("seed %d: sent\n%s\ngot\n%s", seed, want, got)
@@ -165,11 +112,11 @@ func TestErrorsComeOutAsTheyWentIn(t *testing.T) {
 
 func TestArgumentsReachTheUpstreamAsTheyWere(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
-	w := writer{rand.New(rand.NewPCG(seed, 2))}
+	w := mcptest.NewWriter(seed)
 	g := newGateway(t)
 	c := g.client("ann")
 	for i := range 150 {
-		arguments, extra := w.object(4, w.IntN(5), w.space), w.value(3)
+		arguments, extra := w.Object(4), w.Value(3)
 		params := fmt.Sprintf(`{"name":"tool","unknown":%s,"task":{"ttl":1},"arguments":%s,"_meta":{"mine":%s}}`, extra, arguments, extra)
 		g.ok(c.Call(t.Context(), "tools/call", wire.Raw(params)))
 		got, err := wire.ParseObject(g.up.got()[i].Params)

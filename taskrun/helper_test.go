@@ -34,8 +34,12 @@ const (
 func inBubble(t *testing.T, test func(*testing.T, *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		test(t, &world{t: t, store: newFaulty(memstore.New(time.Now)), up: &scripted{}})
+		test(t, newWorld(t))
 	})
+}
+
+func newWorld(t *testing.T) *world {
+	return &world{t: t, store: newFaulty(memstore.New(time.Now)), up: &scripted{}}
 }
 
 // world is what replicas share: a store and an upstream.
