@@ -29,7 +29,7 @@ rules:
 
 func TestBytesComeThrough(t *testing.T) {
 	stores := map[string]string{
-		"memory": "memory", "bolt": "bolt:" + filepath.Join(t.TempDir(), "tasks.db"), "redis": redistest.Start(t).URL(),
+		"memory": "memory", "bolt": filepath.Join(t.TempDir(), "tasks.db"), "redis": redistest.Start(t).URL(),
 	}
 	eras := map[string]func(...mcptest.Tool) *mcptest.Upstream{"legacy": mcptest.NewLegacy, "modern": mcptest.NewModern}
 	for store, url := range stores {
