@@ -69,6 +69,7 @@ var transitions = []struct {
 	{"RequestCancel", func(r *Record) error { return r.RequestCancel(t1) },
 		map[string]Status{"parked": Cancelled, "answered": Cancelled}},
 	{"Progress", func(r *Record) error { return r.Progress("half", t1) }, nil},
+	{"Keep", func(r *Record) error { return r.Keep(wire.Raw(`{"at":1}`)) }, nil},
 	{"Ask", func(r *Record) error { _, err := r.Ask([]Question{{Method: "ping"}}, t1); return err },
 		map[string]Status{"working": InputRequired, "answered": InputRequired}},
 	{"Park", func(r *Record) error { return r.Park([]Question{{Method: "ping"}}, nil, t1) },
@@ -80,6 +81,33 @@ var transitions = []struct {
 	{"Restart", func(r *Record) error { return r.Restart("r2", t1) },
 		map[string]Status{"input_required": Working, "parked": Working}},
 	{"Promote", func(r *Record) error { return r.Promote(t1) }, nil},
+}
+
+// A token is good for the call that is running, and for no other.
+func TestTokensEndWithTheirCall(t *testing.T) {
+	for _, tr := range transitions {
+		t.Run(tr.name, func(t *testing.T) {
+			r := begin(t, "working")
+			if err := r.Keep(wire.Raw(`{"at":0}`)); err != nil {
+				t.Fatal(err)
+			}
+			updated := r.State.UpdatedAt
+			if err := r.Keep(nil); err != nil || string(r.State.Resume) != `{"at":0}` || r.State.UpdatedAt != updated {
+				t.Fatalf("a token that does not change: %s, %v", r.State.Resume, err)
+			}
+			if err := tr.do(r); err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]string{"Complete": "", "Fail": "", "Cancel": "", "Park": "", "Restart": "", "Keep": `{"at":1}`}
+			kept, ok := want[tr.name]
+			if !ok {
+				kept = `{"at":0}`
+			}
+			if string(r.State.Resume) != kept {
+				t.Errorf("token: %s, want %s", r.State.Resume, kept)
+			}
+		})
+	}
 }
 
 var openSituations = []string{"working", "input_required", "parked", "answered"}
