@@ -59,7 +59,7 @@ func openRedis(ctx context.Context, cfg config.Config, log *zap.Logger) (taskrou
 // newCaller makes the connector to one upstream.
 func newCaller(u config.Upstream, cfg config.Config, version string, keep *upkeep, log *zap.Logger, reg prometheus.Registerer) (upstream.Caller, error) {
 	if len(u.Command) > 0 {
-		return nil, errors.New("commands are not supported yet; give a URL")
+		return newCommand(u, version, log)
 	}
 	header := http.Header{}
 	for name, secret := range u.Headers {
@@ -75,5 +75,16 @@ func newCaller(u config.Upstream, cfg config.Config, version string, keep *upkee
 		MaxResponse: int64(u.Limits.MaxResponseBytes), MaxEvent: int(u.Limits.MaxResponseBytes),
 		MaxSessions: u.Limits.MaxSessions, SessionIdle: u.Limits.SessionIdle, ConnectTimeout: cfg.Timeouts.Connect,
 		Concurrency: u.Limits.Concurrency, Log: log, Metrics: reg, Now: time.Now,
+	})
+}
+
+// newCommand makes the connector to a program on stdio.
+func newCommand(u config.Upstream, version string, log *zap.Logger) (upstream.Caller, error) {
+	if u.Era == config.EraModern {
+		return nil, errors.New("era: a command is spoken to in the legacy era only; leave era out")
+	}
+	return upstream.NewCommand(upstream.CommandOptions{
+		Name: u.Name, Command: u.Command, Version: version, MaxMessage: int(u.Limits.MaxResponseBytes),
+		MaxProcesses: u.Limits.MaxSessions, Idle: u.Limits.SessionIdle, Log: log, Now: time.Now,
 	})
 }
