@@ -7,7 +7,7 @@ export PATH := $(CACHE)/bin:$(PATH)
 export TASKGATE_NPM := $(CACHE)/npm
 
 GO_PACKAGES  = $(shell go list ./... | grep -v -e '/test/e2e' -e '/test/conformance')
-GOTESTSUM    = $(CACHE)/bin/gotestsum --format pkgname --hide-summary=skipped --
+GOTESTSUM    = $(CACHE)/bin/gotestsum --format pkgname --
 CONFORMANCE_TABLE = $(CACHE)/conformance.md
 
 .DEFAULT_GOAL := help
