@@ -130,7 +130,7 @@ func (x *run) sync() bool {
 		x.flight.Cancel(errExpired)
 		return false
 	case errors.Is(err, taskroute.ErrFenced), errors.Is(err, taskroute.ErrTerminal):
-		x.flight.Cancel(errLost)
+		x.flight.Cancel(x.lost(err))
 		x.r.metrics.fenced.Inc()
 		return false
 	case err != nil:

@@ -116,6 +116,15 @@ func (x *run) orAgain(end ended) ended {
 	return ended{err: errSentAgain}
 }
 
+// lost is why a run ends whose record somebody else has now, or has ended. Who
+// has it may have found the call again, and goes on with it.
+func (x *run) lost(err error) error {
+	if errors.Is(err, taskroute.ErrFenced) && x.token.Load() != nil {
+		return errTaken
+	}
+	return errLost
+}
+
 // leave ends the run of a call that somebody else can go on with: because it can
 // be found again, or because policy lets it be sent again.
 func (x *run) leave() {

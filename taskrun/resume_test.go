@@ -169,6 +169,28 @@ func TestAHeldCallOutlivesItsReplica(t *testing.T) {
 	})
 }
 
+// A replica that was cut off from the store must not stop the call that another
+// one has found meanwhile.
+func TestTheLoserOfARaceLeavesTheCallAlone(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cut := newFaulty(w.store.Backend)
+		r, other := w.replicaOn(cut), w.replica()
+		waiting := r.call()
+		w.nth(1).keeps(`{"at":1}`)
+		id := waiting.handle()
+		r.get(id)
+		cut.set(down)
+		time.Sleep(2 * rescued)
+		check(t, "found by another", w.nth(2).token, `{"at":1}`)
+		cut.set(works)
+		time.Sleep(leaseTime)
+		check(t, "left", errors.Is(w.nth(1).cause(), upstream.ErrLeave), true)
+		check(t, "fenced", r.counted("runs_fenced_total"), 1)
+		w.nth(2).returns(hello)
+		check(t, "status", other.get(id).State.Status, taskroute.Completed)
+	})
+}
+
 func TestWhatCannotBeFoundAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		r := w.replica()

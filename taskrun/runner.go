@@ -159,6 +159,7 @@ var (
 	errExpired    = errors.New("task has expired")
 	errLost       = errors.New("another replica runs the call")
 	errShutdown   = errors.New("gateway shut down")
+	errTaken      = fmt.Errorf("%w: %w", errLost, upstream.ErrLeave)
 	errLeft       = fmt.Errorf("%w: %w", errShutdown, upstream.ErrLeave) // for a call that somebody will take up again
 	errTimeout    = errors.New("call timed out")
 	errIdle       = errors.New("upstream gave no sign of life")

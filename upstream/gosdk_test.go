@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -271,4 +272,39 @@ func manyCalls(t *testing.T, h *HTTP) {
 		})
 	}
 	wg.Wait()
+}
+
+// The Go SDK's event store keeps streams apart and goes live.
+func TestGoSDKCallsAreResumed(t *testing.T) {
+	s := startGoSDK(t, mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)})
+	fresh := func() *HTTP { return connect(t, Options{URL: s.URL, Retry: 50 * time.Millisecond}) }
+	call := func(h *HTTP, id uint64, tool string, k *keeper) *pending {
+		return begin(t, func(ctx context.Context) (Reply, error) { return h.Call(ctx, toolCall(id, tool, `{}`), k) })
+	}
+	resume := func(h *HTTP, tool string, from, to *keeper) *pending {
+		return begin(t, func(ctx context.Context) (Reply, error) {
+			return h.Resume(ctx, from.got().bytes(), toolCall(99, tool, `{}`), to)
+		})
+	}
+	h, asked, waiting := fresh(), newKeeper(), newKeeper()
+	asking := call(h, 1, "ask", asked)
+	eventually(t, "the question", func() bool { return len(asked.got().Open) == 1 })
+	running := call(h, 2, "wait", waiting)
+	eventually(t, "progress", func() bool { p, _, _ := waiting.seen(); return len(p) == 1 && waiting.got().Event != "" })
+	asking.leaves()
+	running.leaves()
+	if err := h.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	h = fresh()
+	askedLater, waitingLater := newKeeper(), newKeeper()
+	askingLater, runningLater := resume(h, "ask", asked, askedLater), resume(h, "wait", waiting, waitingLater)
+	askedLater.answers <- "Ann"
+	check(t, "answered", askingLater.text(), "acceptAnn")
+	s.release <- struct{}{}
+	check(t, "released", runningLater.text(), "released")
+	check(t, "runs", s.begun.Load(), 1)
+	check(t, "nobody was asked twice", askedLater.questions()+waitingLater.questions(), string(asked.got().Open[0])+" ")
+	check(t, "sessions ended", s.deleted.Load(), 0)
 }

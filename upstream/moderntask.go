@@ -63,9 +63,7 @@ func (d *modern) follow(ctx context.Context, r Request, h Handler, s taskState) 
 	t := &modernTask{modern: d, request: r, handler: h, id: s.id, asked: map[string]bool{}, end: make(chan ending, 1)}
 	defer t.asking.Wait()
 	defer cancel()
-	if keeper, ok := h.(Keeper); ok {
-		keeper.Keep(token{Modern: true, Task: s.id}.bytes())
-	}
+	keepAt(h, token{Modern: true, Task: s.id})
 	return (&remoteTask{opts: d.opts, handler: h, dialect: t}).follow(ctx, s)
 }
 

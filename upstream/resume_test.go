@@ -341,6 +341,14 @@ func TestTokensThatAreNone(t *testing.T) {
 	}
 }
 
+func TestLongIDsAreNotKept(t *testing.T) {
+	k := newKeeper()
+	keepAt(k, token{Event: strings.Repeat("e", 100)})
+	keepAt(k, token{Event: strings.Repeat("e", maxToken)})
+	keepAt(k, token{Session: "no event, no task"})
+	check(t, "event", len(k.got().Event), 100)
+}
+
 func TestTasksOfUpstreamsAreResumed(t *testing.T) {
 	run := func(c *mcptest.Call) (wire.Raw, *wire.Error) {
 		answers, err := c.Ask(mcptest.Elicit("name", "Your name?"))

@@ -46,6 +46,22 @@ func (t token) bytes() wire.Raw {
 	return b
 }
 
+// maxToken, in bytes, bounds what a server can put into every record by long
+// ids. A call with longer ones is found where it last was with shorter ones, if
+// at all.
+const maxToken = 8 << 10
+
+// keepAt hands a token to a Handler that wants it.
+func keepAt(h Handler, t token) {
+	keeper, ok := h.(Keeper)
+	if !ok || !t.findable() {
+		return
+	}
+	if raw := t.bytes(); len(raw) <= maxToken {
+		keeper.Keep(raw)
+	}
+}
+
 // findable tells that there is enough in it to find the call again.
 func (t token) findable() bool { return t.Task != "" || t.Event != "" }
 
@@ -54,7 +70,6 @@ func left(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrLe
 
 // keep hands the token out anew, changed, to a Handler that wants it.
 func (c *conversation) keep(change func(*token)) {
-	keeper, _ := c.handler.(Keeper)
 	c.mu.Lock()
 	if change != nil {
 		change(&c.place)
@@ -66,9 +81,7 @@ func (c *conversation) keep(change func(*token)) {
 	}
 	t := c.place
 	c.mu.Unlock()
-	if keeper != nil && t.findable() {
-		keeper.Keep(t.bytes())
-	}
+	keepAt(c.handler, t)
 }
 
 // seen notes how far the call's stream has been read.
