@@ -22,6 +22,7 @@ type conversation struct {
 	handler Handler
 	fail    context.CancelCauseFunc // ends the call with an *Error
 
+	streams    sync.WaitGroup // further streams on which the upstream may ask
 	asking     sync.WaitGroup // calls of handler.Ask
 	mu         sync.Mutex
 	questions  map[string]context.CancelFunc // by the upstream's id, verbatim

@@ -66,6 +66,7 @@ func (l *legacy) converse(ctx context.Context, s *session, header http.Header, r
 		questions: map[string]context.CancelFunc{}, begun: s.begun.Load(), place: token{Session: s.id, Version: s.version, Request: r.ID}}
 	a, err := begin(callCtx, c)
 	fail(nil)
+	c.streams.Wait() // before asking: they may add to it until they have ended
 	c.asking.Wait()
 	if left(ctx) && c.found().findable() {
 		l.sessions.drop(s) // so that nobody ends it

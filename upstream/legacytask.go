@@ -86,7 +86,7 @@ func (t *legacyTask) ask(ctx context.Context, _ taskState) {
 		return
 	}
 	t.open = true
-	t.conversation.legacy.endpoint.running.Go(func() {
+	t.conversation.streams.Go(func() {
 		a, err := t.errand(ctx, ctx, "tasks/result")
 		if err == nil && a.Error == nil {
 			t.end <- ending{reply: a.Reply}

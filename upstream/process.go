@@ -27,7 +27,8 @@ type process struct {
 
 	writing sync.Mutex
 	stdin   io.WriteCloser
-	current atomic.Pointer[exchangeOnStdio]
+	sorting sync.Mutex // held while a message is handed on
+	current *exchangeOnStdio
 	gone    chan struct{} // closed when its output has ended
 	tooLong atomic.Bool   // it ended because of a message over the limit
 
@@ -152,8 +153,8 @@ func (p *process) receive(ctx context.Context, c *conversation, m wire.Message) 
 // exchange sends a request and waits for its response.
 func (p *process) exchange(ctx context.Context, m wire.Message, receive func(wire.Message)) (Reply, error) {
 	x := &exchangeOnStdio{id: m.ID, receive: receive, reply: make(chan Reply, 1)}
-	p.current.Store(x)
-	defer p.current.Store(nil)
+	p.setCurrent(x)
+	defer p.setCurrent(nil)
 	if err := p.write(m); err != nil {
 		return Reply{}, err
 	}
@@ -166,6 +167,14 @@ func (p *process) exchange(ctx context.Context, m wire.Message, receive func(wir
 		p.cancel(m.ID, x)
 		return Reply{}, ended(ctx, nil)
 	}
+}
+
+// setCurrent says whose the messages are. When it returns, none is being handed
+// to the exchange before any more.
+func (p *process) setCurrent(x *exchangeOnStdio) {
+	p.sorting.Lock()
+	defer p.sorting.Unlock()
+	p.current = x
 }
 
 // lastWord is the response of a process that ended right after it.
@@ -221,23 +230,32 @@ func (p *process) read(stdout io.Reader) {
 	lines.Buffer(make([]byte, 0, 64<<10), p.opts.MaxMessage)
 	for lines.Scan() {
 		m, bad := wire.Decode(slices.Clone(lines.Bytes()))
-		x := p.current.Load()
-		switch {
-		case bad != nil:
+		if bad != nil {
 			p.opts.Log.Debug("upstream wrote a line that is no message", zap.String("upstream", p.opts.Name))
-		case x == nil: // nobody asked
-		case !m.IsResponse():
-			x.receive(m)
-		case string(m.ID) == string(x.id):
-			select {
-			case x.reply <- Reply{Result: m.Result, Error: m.Error}:
-			default:
-			}
+			continue
 		}
+		p.sort(m)
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
 		p.tooLong.Store(true)
 		p.kill(syscall.SIGKILL)
+	}
+}
+
+// sort hands a message to the exchange that it belongs to; others are dropped.
+func (p *process) sort(m wire.Message) {
+	p.sorting.Lock()
+	defer p.sorting.Unlock()
+	x := p.current
+	switch {
+	case x == nil: // nobody asked
+	case !m.IsResponse():
+		x.receive(m)
+	case string(m.ID) == string(x.id):
+		select {
+		case x.reply <- Reply{Result: m.Result, Error: m.Error}:
+		default:
+		}
 	}
 }
 
