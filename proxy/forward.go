@@ -25,7 +25,11 @@ func (h *Handler) forward(ctx context.Context, x *exchange, out *responder) (wir
 	if x.msg.Method == "tools/list" && reply.Error == nil {
 		x.route.tools.learn(reply.Result)
 	}
-	return response(x.msg.Method, reply)
+	result, err := response(x.msg.Method, reply)
+	if err == nil && reply.Streamed {
+		out.asEvent() // what is only passed on comes as it came
+	}
+	return result, err
 }
 
 // unknownThere tells a refusal of a method that the upstream does not know: some

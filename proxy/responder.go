@@ -106,6 +106,15 @@ func (o *responder) dequeued(event []byte) {
 	o.queued -= int64(len(event))
 }
 
+// asEvent makes the answer an event of a stream, if the client takes that.
+func (o *responder) asEvent() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.canStream && !o.streaming {
+		o.stream()
+	}
+}
+
 // stream makes the response a stream of events.
 func (o *responder) stream() {
 	h := o.w.Header()

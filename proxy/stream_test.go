@@ -51,6 +51,26 @@ func TestQuickAnswerIsJSON(t *testing.T) {
 	}, takes(499*time.Millisecond, result(`{"content":[]}`)))
 }
 
+// What is only passed on comes in the framing that the upstream chose, if the
+// client takes that. A tools/call is more than passed on.
+func TestFramingOfAForwardedAnswer(t *testing.T) {
+	reply := upstream.Reply{Result: wire.Raw(`{"messages":[]}`), Streamed: true}
+	g := newGateway(t, func(s *setup) {
+		s.up.call = func(context.Context, upstream.Request, upstream.Handler) (upstream.Reply, error) { return reply, nil }
+	})
+	c := g.client("ann")
+	form := func(method string, options ...mcptest.Option) string {
+		return g.ok(c.Call(t.Context(), method, wire.Raw(`{"name":"x"}`), options...)).Header.Get("Content-Type")
+	}
+	check(t, "as the upstream", form("prompts/get"), "text/event-stream")
+	check(t, "for a client of JSON", form("prompts/get", mcptest.WithHeader("Accept", "application/json")), "application/json")
+	check(t, "tools/call", form("tools/call"), "application/json")
+	reply = upstream.Reply{Error: wire.Raw(`{"code":-32601,"message":"no"}`), Streamed: true}
+	r := g.ok(c.Call(t.Context(), "prompts/get", wire.Raw(`{"name":"x"}`)))
+	check(t, "status of an error", r.Status, http.StatusNotFound)
+	check(t, "form of an error", r.Header.Get("Content-Type"), "application/json")
+}
+
 func TestWaitingClientGetsHeadersSoonAndCommentsAfterwards(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *gateway) {
 		began := time.Now()

@@ -125,6 +125,7 @@ func (r *reading) events(body io.Reader, limit int) error {
 	case err != nil:
 		return broken(r.answer.status, "the stream broke off without a response: %w", err)
 	}
+	r.answer.Streamed = true
 	return r.check("the stream ended without one")
 }
 

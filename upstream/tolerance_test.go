@@ -88,6 +88,7 @@ func TestToleratedAnswers(t *testing.T) {
 					t.Fatalf("%s: %v", era, err)
 				}
 				check(t, string(era)+" result", string(reply.Result), `{"ok":1}`)
+				check(t, string(era)+" streamed", reply.Streamed, strings.Contains(tt.body, "data:") || tt.body == "gzip" && tt.contentType == sse)
 			}
 		})
 	}

@@ -38,6 +38,8 @@ type Reply struct {
 	// upstream has asked for during the call although the client had not
 	// declared it; nil when there was none. The question was refused.
 	Undeclared wire.Raw
+	// Streamed: it came as an event of a stream, not as JSON.
+	Streamed bool
 }
 
 // Handler receives what an upstream sends while a call runs. Its methods may be
