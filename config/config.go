@@ -150,7 +150,8 @@ type Timeouts struct {
 	HoldAfter time.Duration `yaml:"holdAfter" env:"HOLD_AFTER"`
 	// Cancel is how long a cancelled task waits for its upstream to be told.
 	Cancel time.Duration `yaml:"cancel" env:"CANCEL"`
-	// Recheck is how often a running task is read without a hint that it changed.
+	// Recheck is how often a task that a client waits for is read without a hint
+	// that it changed, and how often a promotion that failed is tried again.
 	Recheck time.Duration `yaml:"recheck" env:"RECHECK"`
 	// InfoTTL is how long what an upstream says of itself is served from memory;
 	// InfoWait, how long a request waits for that.

@@ -36,7 +36,7 @@ type Options struct {
 	// before the record turns cancelled regardless.
 	CancelGrace time.Duration
 	// Recheck is how often somebody who waits reads a record again without a hint
-	// (contract 10).
+	// (contract 10), and how often a failed promotion is tried again.
 	Recheck time.Duration
 	// Reread is how often the record of a running call is read again though no
 	// heartbeat has told of a change. It is for a store that has lost what it was
