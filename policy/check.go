@@ -39,8 +39,8 @@ func Check(s *Set, tools map[string][]Tool) Findings {
 
 // CheckFiles loads files as the gateway would, compares them with tools unless
 // that is nil, and writes what it found. It returns whether there was no error.
-func CheckFiles(w io.Writer, files []string, tools map[string][]Tool) (ok bool, err error) {
-	set, loadErr := Load(files)
+func CheckFiles(w io.Writer, files []string, sees Sees, tools map[string][]Tool) (ok bool, err error) {
+	set, loadErr := Load(files, sees)
 	var findings Findings
 	if errors.As(loadErr, &findings); loadErr == nil {
 		findings = set.Warnings()

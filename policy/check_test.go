@@ -64,7 +64,7 @@ func TestCheckFiles(t *testing.T) {
 		{nil, true, []string{"rules: 0, errors: 0, warnings: 0"}},
 	} {
 		var b strings.Builder
-		ok, err := CheckFiles(&b, c.files, tools)
+		ok, err := CheckFiles(&b, c.files, nil, tools)
 		if ok != c.ok || err != nil {
 			t.Errorf("%v: got %v, %v", c.files, ok, err)
 		}
@@ -86,14 +86,14 @@ func TestDirectories(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := Load([]string{dir, filepath.Join(dir, "b.yaml")}) // the second is there already
+	s, err := Load([]string{dir, filepath.Join(dir, "b.yaml")}, nil) // the second is there already
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a, b := s.Decide(Query{Tool: "x"}).Rule, s.Decide(Query{Tool: "y"}).Rule; a != "a" || b != "b" {
 		t.Errorf("decided by %s and %s", a, b)
 	}
-	if _, err := Load([]string{empty}); err == nil || !strings.Contains(err.Error(), "has no .yaml or .yml files") {
+	if _, err := Load([]string{empty}, nil); err == nil || !strings.Contains(err.Error(), "has no .yaml or .yml files") {
 		t.Errorf("an empty directory: %v", err)
 	}
 }

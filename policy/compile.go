@@ -7,14 +7,14 @@ import (
 	"cel.dev/cel-go/cel"
 )
 
-// compile makes a set of files that were read. With errors among the findings
-// there is no set.
-func compile(contents []content) (*Set, Findings) {
+// compile makes a set of files that were read, for a gateway whose conditions
+// see some headers. With errors among the findings there is no set.
+func compile(contents []content, sees Sees) (*Set, Findings) {
 	env, err := newEnvironment()
 	if err != nil { // only a mistake in this package
 		return nil, Findings{{Error, "built-in", 0, err.Error()}}
 	}
-	c := &compiler{env: env}
+	c := &compiler{env: env, sees: sees}
 	for _, in := range contents {
 		f, findings := parseFile(in.name, in.data)
 		c.files, c.findings = append(c.files, f), append(c.findings, findings...)
@@ -35,6 +35,7 @@ func compile(contents []content) (*Set, Findings) {
 
 type compiler struct {
 	env      *cel.Env
+	sees     Sees
 	files    []*file
 	rules    []*rule
 	fallback *rule
@@ -162,6 +163,11 @@ func (c *compiler) when(r *rule, text string) {
 	if r.when, err = compileWhen(c.env, text); err != nil {
 		c.find(Error, r.file, r.file.line(at, "when"), "%s.when: %v", at, err)
 		r.when = &condition{text: text} // not a rule that always applies
+	}
+	for _, name := range r.when.headers {
+		if wrong := c.sees.check(name); wrong != "" {
+			c.find(Error, r.file, r.file.line(at, "when"), "%s.when: %s", at, wrong)
+		}
 	}
 }
 

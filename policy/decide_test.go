@@ -36,7 +36,7 @@ func TestSeveralFiles(t *testing.T) {
 	s, findings := compile([]content{
 		{"10-team.yaml", []byte("defaults: {ttl: 2h}\nrules: [{match: {tool: \"a*\"}, timeout: 1m}]")},
 		{"20-base.yaml", []byte("profile: edge\ndefaults: {pollInterval: 7s, concurrency: {limit: 1}}\nrules: [{match: {tool: \"*\"}, timeout: 2m}]")},
-	})
+	}, nil)
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
@@ -54,7 +54,7 @@ func TestFilesThatContradict(t *testing.T) {
 	_, findings := compile([]content{
 		{"a.yaml", []byte("profile: edge\ndefaults: {ttl: 2h}\nrules: [{match: {tool: x}}]")},
 		{"b.yaml", []byte("profile: sidecar\ndefaults:\n  ttl: 3h\nrules: [{match: {tool: x}}]")},
-	})
+	}, nil)
 	want := `b.yaml:1: error: profile: a.yaml:1 sets it already; keep one of the two
 b.yaml:3: error: defaults.ttl: a.yaml:2 sets it already; keep one of the two
 b.yaml:4: error: rules[0]: same match as a.yaml:3, so it never applies; remove one of the two`

@@ -19,7 +19,7 @@ func TestDocumentation(t *testing.T) {
 	}
 	text := string(data)
 	for _, m := range snippet.FindAllStringSubmatch(text, -1) {
-		if set, findings := compile([]content{{"docs/policy.md", []byte(m[1])}}); set == nil || len(findings) > 0 {
+		if set, findings := compile([]content{{"docs/policy.md", []byte(m[1])}}, nil); set == nil || len(findings) > 0 {
 			t.Errorf("%s\n%v", m[1], findings)
 		}
 	}
@@ -38,7 +38,7 @@ func TestDocumentation(t *testing.T) {
 // TestProfileFiles: the examples of profiles say what the profiles do.
 func TestProfileFiles(t *testing.T) {
 	for _, c := range []struct{ file, profile string }{{"sidecar", "profile: sidecar"}, {"edge", "profile: edge"}, {"default", "rules: []"}} {
-		byFile, err := Load([]string{"../examples/policies/" + c.file + ".yaml"})
+		byFile, err := Load([]string{"../examples/policies/" + c.file + ".yaml"}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ func FuzzLoad(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte, upstream, tool string, args []byte) {
-		set, findings := compile([]content{{"fuzz.yaml", data}})
+		set, findings := compile([]content{{"fuzz.yaml", data}}, nil)
 		if (set == nil) != findings.Failed() {
 			t.Fatalf("set: %v, findings: %v", set != nil, findings)
 		}

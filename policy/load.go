@@ -18,21 +18,22 @@ const maxFileBytes = 4 << 20
 
 // Default is the set without any file.
 func Default() *Set {
-	s, _ := compile(nil) // nothing can be wrong with what is compiled in
+	s, _ := compile(nil, nil) // nothing can be wrong with what is compiled in
 	return s
 }
 
 // Load reads policy files, in the order of their names whatever the order of
-// the arguments. A directory stands for the .yaml and .yml files in it. The
-// error is a Findings with everything that is wrong, and with the warnings.
-func Load(files []string) (*Set, error) {
+// the arguments. A directory stands for the .yaml and .yml files in it. sees says
+// which headers conditions may read. The error is a Findings with everything that
+// is wrong, and with the warnings.
+func Load(files []string, sees Sees) (*Set, error) {
 	contents, findings := readAll(files)
-	return finish(contents, findings)
+	return finish(contents, findings, sees)
 }
 
 // finish compiles what was read, unless something could not be.
-func finish(contents []content, findings Findings) (*Set, error) {
-	set, more := compile(contents)
+func finish(contents []content, findings Findings, sees Sees) (*Set, error) {
+	set, more := compile(contents, sees)
 	if findings = append(findings, more...); findings.Failed() {
 		findings.sort()
 		return nil, findings

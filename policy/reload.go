@@ -19,11 +19,12 @@ type Reloader struct {
 	status Status
 }
 
-// ReloaderOptions are what a Reloader needs from outside. All are required.
+// ReloaderOptions are what a Reloader needs from outside.
 type ReloaderOptions struct {
 	Now func() time.Time
 	// Interval is how often Run looks at the files although nothing was noticed.
 	Interval time.Duration
+	Sees     Sees // may be nil
 	Log      *zap.Logger
 }
 
@@ -43,7 +44,7 @@ type Status struct {
 // NewReloader loads the files. Its error is that of Load.
 func NewReloader(files []string, opts ReloaderOptions) (*Reloader, error) {
 	r := &Reloader{files: files, opts: opts}
-	set, err := finish(settled(r.read))
+	set, err := r.load()
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +70,7 @@ func (r *Reloader) Status() Status {
 func (r *Reloader) Reload() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	set, err := finish(settled(r.read))
+	set, err := r.load()
 	switch {
 	case err != nil:
 		r.fail(err)
@@ -105,6 +106,11 @@ func (r *Reloader) publish(set *Set) {
 func (r *Reloader) logEvalError(e EvalError) {
 	r.opts.Log.Warn("policy condition cannot be evaluated: its rule does not match; further failures are only counted",
 		zap.String("rule", e.Rule), zap.String("source", e.Source), zap.String("failure", e.First))
+}
+
+func (r *Reloader) load() (*Set, error) {
+	contents, findings := settled(r.read)
+	return finish(contents, findings, r.opts.Sees)
 }
 
 func (r *Reloader) read() ([]content, Findings) { return readAll(r.files) }

@@ -75,6 +75,21 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// TestReloadOfAnUnseenHeader: the gateway says at once that a rule waits for a
+// header which it is not given.
+func TestReloadOfAnUnseenHeader(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "p.yaml")
+	writeFile(t, path, "rules: [{match: {when: headers.team == \"red\"}}]\n")
+	o := ReloaderOptions{Now: time.Now, Interval: time.Hour, Log: zap.NewNop(), Sees: SeesOnly(nil)}
+	if _, err := NewReloader([]string{path}, o); err == nil || !strings.Contains(err.Error(), `p.yaml:1: error: rules[0].match.when: no condition sees the header "team"`) {
+		t.Errorf("without the header: %v", err)
+	}
+	o.Sees = SeesOnly([]string{"Team"})
+	if r, err := NewReloader([]string{path}, o); err != nil || r.Decide(Query{Headers: map[string]string{"team": "red"}}).Source != path+":1" {
+		t.Errorf("with it: %v", err)
+	}
+}
+
 func TestReloaderRefusesABadStart(t *testing.T) {
 	if _, err := NewReloader([]string{"testdata/bad/unknown-key.yaml"}, ReloaderOptions{Now: time.Now, Interval: time.Hour, Log: zap.NewNop()}); err == nil {
 		t.Error("started")

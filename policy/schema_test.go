@@ -145,7 +145,7 @@ func TestSchemaAcceptsExamples(t *testing.T) {
 		if err := validate(string(data)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := Load([]string{name}); err != nil {
+		if _, err := Load([]string{name}, nil); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

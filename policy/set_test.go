@@ -9,7 +9,7 @@ import (
 // load compiles one file that is expected to be right.
 func load(t testing.TB, text string) *Set {
 	t.Helper()
-	s, findings := compile([]content{{"test.yaml", []byte(text)}})
+	s, findings := compile([]content{{"test.yaml", []byte(text)}}, nil)
 	if findings.Failed() {
 		t.Fatalf("unexpected findings:\n%v", findings)
 	}
@@ -75,7 +75,7 @@ func TestFirstMatchWins(t *testing.T) {
 }
 
 func TestEverythingWrongIsReportedAtOnce(t *testing.T) {
-	_, findings := compile([]content{{"test.yaml", []byte("defaults:\n  ttl: 5\nrules:\n- match: {tol: x}\n  tsk: never\n  task: never\n---\n{}\n")}})
+	_, findings := compile([]content{{"test.yaml", []byte("defaults:\n  ttl: 5\nrules:\n- match: {tol: x}\n  tsk: never\n  task: never\n---\n{}\n")}}, nil)
 	got := findings.Error()
 	for _, want := range []string{
 		`test.yaml:2: error: defaults.ttl: "5" has no unit; write 5s`,

@@ -44,6 +44,7 @@ func newEnvironment() (*cel.Env, error) {
 type condition struct {
 	text    string
 	program cel.Program
+	headers []string // that it reads
 	failed  atomic.Int64
 	first   atomic.Pointer[string]
 }
@@ -61,7 +62,7 @@ func compileWhen(env *cel.Env, text string) (*condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &condition{text: text, program: program}, nil
+	return &condition{text: text, program: program, headers: headersRead(ast)}, nil
 }
 
 func whenError(text string, errs []*cel.Error) error {

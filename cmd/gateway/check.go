@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"taskgate/cmd/gateway/app"
 	"taskgate/config"
@@ -14,16 +15,26 @@ import (
 
 // checkCmd checks policy files, and with an upstream their tool names too.
 type checkCmd struct {
-	Policy   []string      `help:"Policy file or directory of such; may be repeated." type:"path" required:"" placeholder:"FILE"`
+	policyFlags
 	Upstream string        `help:"MCP server whose tools the patterns are held against." placeholder:"URL|COMMAND"`
 	Name     string        `help:"What the policy calls that server." default:"default"`
 	Timeout  time.Duration `help:"How long the server may take." default:"30s"`
 }
 
-var errFindings = errors.New("the policy has errors")
+var (
+	errFindings = errors.New("the policy has errors")
+	errNoPolicy = errors.New("nothing to check: name policy files with --policy, or a configuration that does with --config")
+)
 
 // Run prints every finding and fails when one is an error.
-func (c *checkCmd) Run() error {
+func (c *checkCmd) Run(k *kong.Kong) error {
+	cfg, sees, err := c.load()
+	switch {
+	case err != nil:
+		return err
+	case len(cfg.Policy) == 0:
+		return errNoPolicy
+	}
 	var tools map[string][]policy.Tool
 	if c.Upstream != "" {
 		list, err := c.listTools()
@@ -32,7 +43,7 @@ func (c *checkCmd) Run() error {
 		}
 		tools = map[string][]policy.Tool{c.Name: list}
 	}
-	ok, err := policy.CheckFiles(os.Stdout, c.Policy, tools)
+	ok, err := policy.CheckFiles(k.Stdout, cfg.Policy, sees, tools)
 	if err == nil && !ok {
 		err = errFindings
 	}

@@ -240,7 +240,7 @@ func TestFileBlocks(t *testing.T) {
 			return err
 		},
 		"# policy.yaml": func(file string) error {
-			set, err := policy.Load([]string{file})
+			set, err := policy.Load([]string{file}, nil)
 			if err == nil && len(set.Warnings()) > 0 {
 				return set.Warnings()
 			}

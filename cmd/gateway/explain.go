@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -15,13 +14,13 @@ import (
 
 // explainCmd says what policy makes of one call, and why.
 type explainCmd struct {
-	Policy     []string `help:"Policy file or directory of such; may be repeated. None: those of the configuration, else the built-in policy." type:"path" placeholder:"FILE"`
-	Config     string   `help:"Configuration file, for the time limits beside those of policy; without it the defaults." type:"path" placeholder:"FILE"`
-	Tool       string   `help:"The tool that is called." required:""`
-	Upstream   string   `help:"The upstream's name." default:"default"`
-	Args       string   `help:"The call's arguments." default:"{}" placeholder:"JSON"`
-	Principal  string   `help:"Who calls, as tenant/subject." default:"default/anonymous"`
-	Undeclared bool     `help:"The client does not declare the tasks extension."`
+	policyFlags
+	Tool       string            `help:"The tool that is called." required:""`
+	Upstream   string            `help:"The upstream's name." default:"default"`
+	Args       string            `help:"The call's arguments." default:"{}" placeholder:"JSON"`
+	Principal  string            `help:"Who calls, as tenant/subject." default:"default/anonymous"`
+	Header     map[string]string `help:"A request header that policy sees; may be repeated." placeholder:"NAME=VALUE"`
+	Undeclared bool              `help:"The client does not declare the tasks extension."`
 }
 
 // Run prints the explanation.
@@ -33,31 +32,27 @@ func (c *explainCmd) Run(k *kong.Kong) error {
 	if !ok {
 		return fmt.Errorf("--principal must be tenant/subject, not %q", c.Principal)
 	}
-	cfg, err := c.config()
+	cfg, sees, err := c.load()
 	if err != nil {
 		return err
 	}
-	set, err := policy.Load(cfg.Policy)
+	set, err := policy.Load(cfg.Policy, sees)
 	if err != nil {
 		return err
 	}
-	q := policy.Query{Upstream: c.Upstream, Tool: c.Tool, Arguments: json.RawMessage(c.Args), Tenant: tenant, Subject: subject}
+	q := policy.Query{Upstream: c.Upstream, Tool: c.Tool, Arguments: json.RawMessage(c.Args), Tenant: tenant, Subject: subject, Headers: c.headers(sees)}
 	return policy.Explain(set, q, !c.Undeclared, limitsOf(cfg, c.Upstream)...).WriteText(k.Stdout)
 }
 
-// config is the configuration that the call would meet.
-func (c *explainCmd) config() (config.Config, error) {
-	cfg := config.Default()
-	if c.Config != "" {
-		var err error
-		if cfg, err = config.Load(c.Config, os.Environ(), nil); err != nil {
-			return cfg, err
+// headers are those that policy sees of the call.
+func (c *explainCmd) headers(sees policy.Sees) map[string]string {
+	seen := map[string]string{}
+	for name, value := range c.Header {
+		if name = strings.ToLower(name); sees == nil || sees(name) {
+			seen[name] = value
 		}
 	}
-	if len(c.Policy) > 0 {
-		cfg.Policy = c.Policy
-	}
-	return cfg, nil
+	return seen
 }
 
 // limitsOf are the time limits of the configuration between the gateway and the

@@ -57,23 +57,3 @@ func TestDamagedStoreFails(t *testing.T) {
 		t.Errorf("got %q, %v", out.String(), err)
 	}
 }
-
-func TestExplainKnowsTheConfiguration(t *testing.T) {
-	var out bytes.Buffer
-	c := explainCmd{Config: filepath.Join("..", "..", "config.example.yaml"), Tool: "x", Upstream: "reports", Args: "{}", Principal: "a/b"}
-	t.Setenv("REDIS_PASSWORD", "x")
-	t.Setenv("REPORTS_API_KEY", "y")
-	t.Setenv("REPORTS_CLIENT_SECRET", "z")
-	cfg, err := c.config()
-	if err != nil {
-		t.Fatal(err)
-	}
-	limits := limitsOf(cfg, "reports")
-	if len(limits) != 2 || limits[0].After != cfg.Upstreams[0].Limits.QueueTimeout || limits[1].After != cfg.Timeouts.Connect {
-		t.Errorf("limits: %+v", limits)
-	}
-	c.Config = ""
-	if err := c.Run(&kong.Kong{Stdout: &out}); err != nil || !strings.Contains(out.String(), "timeouts.connect     10s") {
-		t.Errorf("got %q, %v", out.String(), err)
-	}
-}

@@ -55,7 +55,7 @@ func New(ctx context.Context, cfg config.Config, version string, log *zap.Logger
 			a.release(context.WithoutCancel(ctx))
 		}
 	}()
-	if a.policy, err = newPolicy(cfg.Policy, log); err != nil {
+	if a.policy, err = newPolicy(cfg, log); err != nil {
 		return nil, err
 	}
 	if err := a.identify(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"taskgate/admin"
+	"taskgate/config"
 	"taskgate/policy"
 )
 
@@ -15,8 +16,10 @@ import (
 // they have changed.
 const policyInterval = 30 * time.Second
 
-func newPolicy(files []string, log *zap.Logger) (*policy.Reloader, error) {
-	return policy.NewReloader(files, policy.ReloaderOptions{Now: time.Now, Interval: policyInterval, Log: log})
+func newPolicy(cfg config.Config, log *zap.Logger) (*policy.Reloader, error) {
+	return policy.NewReloader(cfg.Policy, policy.ReloaderOptions{
+		Now: time.Now, Interval: policyInterval, Sees: policy.SeesOnly(cfg.PolicyHeaders), Log: log,
+	})
 }
 
 // ReloadPolicy reads the policy files again; a wrong set changes nothing.

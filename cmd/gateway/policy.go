@@ -1,0 +1,31 @@
+package main
+
+import (
+	"os"
+
+	"taskgate/config"
+	"taskgate/policy"
+)
+
+// policyFlags say which policy is meant, and of which gateway.
+type policyFlags struct {
+	Policy []string `help:"Policy file or directory of such; may be repeated. None: those of the configuration." type:"path" placeholder:"FILE"`
+	Config string   `help:"Configuration file of the gateway, for what policy may see of requests, and for the time limits beside those of policy." type:"path" placeholder:"FILE"`
+}
+
+// load is the configuration that calls would meet, with the policy that is
+// meant. Without a configuration file nothing is known of which headers policy
+// sees.
+func (f policyFlags) load() (cfg config.Config, sees policy.Sees, err error) {
+	cfg = config.Default()
+	if f.Config != "" {
+		if cfg, err = config.Load(f.Config, os.Environ(), nil); err != nil {
+			return cfg, nil, err
+		}
+		sees = policy.SeesOnly(cfg.PolicyHeaders)
+	}
+	if len(f.Policy) > 0 {
+		cfg.Policy = f.Policy
+	}
+	return cfg, sees, nil
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+func TestExplainKnowsTheConfiguration(t *testing.T) {
+	var out bytes.Buffer
+	c := explainCmd{policyFlags: policyFlags{Config: filepath.Join("..", "..", "config.example.yaml")}, Tool: "x", Upstream: "reports", Args: "{}", Principal: "a/b"}
+	t.Setenv("REDIS_PASSWORD", "x")
+	t.Setenv("REPORTS_API_KEY", "y")
+	t.Setenv("REPORTS_CLIENT_SECRET", "z")
+	cfg, _, err := c.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := limitsOf(cfg, "reports")
+	if len(limits) != 2 || limits[0].After != cfg.Upstreams[0].Limits.QueueTimeout || limits[1].After != cfg.Timeouts.Connect {
+		t.Errorf("limits: %+v", limits)
+	}
+	c.Config = ""
+	if err := c.Run(&kong.Kong{Stdout: &out}); err != nil || !strings.Contains(out.String(), "timeouts.connect     10s") {
+		t.Errorf("got %q, %v", out.String(), err)
+	}
+}
+
+// TestHeadersThatPolicySees: with a configuration, a condition on a header that
+// it does not list is an error, and one on another is given the header's value.
+func TestHeadersThatPolicySees(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := write("good.yaml", "rules: [{name: red, match: {when: 'headers[\"x-team\"] == \"red\"'}}]\n")
+	bad := write("bad.yaml", "rules: [{match: {when: '\"x-batch\" in headers'}}]\n")
+	cfg := write("config.yaml", "policy: ["+good+"]\npolicyHeaders: [X-Team]\nupstreams: [{name: u, url: http://127.0.0.1:1/mcp}]\n")
+	for _, c := range []struct {
+		flags policyFlags
+		want  error
+		text  string
+	}{
+		{policyFlags{Config: cfg}, nil, "errors: 0"},
+		{policyFlags{Policy: []string{bad}}, nil, "errors: 0"},
+		{policyFlags{Policy: []string{bad}, Config: cfg}, errFindings, `bad.yaml:1: error: rules[0].match.when: no condition sees the header "x-batch"`},
+		{policyFlags{}, errNoPolicy, ""},
+	} {
+		var out bytes.Buffer
+		err := (&checkCmd{policyFlags: c.flags}).Run(&kong.Kong{Stdout: &out})
+		if !errors.Is(err, c.want) || !strings.Contains(out.String(), c.text) {
+			t.Errorf("%+v: got %q, %v", c.flags, out.String(), err)
+		}
+	}
+	for value, rule := range map[string]string{"red": `"red"`, "blue": `"defaults"`} {
+		var out bytes.Buffer
+		c := explainCmd{policyFlags: policyFlags{Config: cfg}, Tool: "x", Upstream: "u", Args: "{}", Principal: "a/b", Header: map[string]string{"X-Team": value}}
+		if err := c.Run(&kong.Kong{Stdout: &out}); err != nil || !strings.Contains(out.String(), "is decided by "+rule) {
+			t.Errorf("%s: got %q, %v", value, out.String(), err)
+		}
+	}
+}
