@@ -42,7 +42,7 @@ func TestSeveralFiles(t *testing.T) {
 	}
 	d := s.Decide(Query{Tool: "abc"})
 	if d.Source != "10-team.yaml:2" || d.Timeout != time.Minute || d.TTL != 2*time.Hour || d.PollInterval != 7*time.Second ||
-		d.PromoteAfter != 10*time.Second || d.Concurrency != (Concurrency{1, 0, PerRule}) {
+		d.PromoteAfter != 10*time.Second || d.Concurrency != (Concurrency{1, 0, PerRule, 5 * time.Minute}) {
 		t.Errorf("got %+v", d)
 	}
 	if d := s.Decide(Query{Tool: "b"}); d.Source != "20-base.yaml:3" {
@@ -103,7 +103,7 @@ rules:
     inputTimeout: {after: 30m, then: fail}
     onLoss: rerun
     maxAttempts: 3
-    concurrency: {limit: 2, queue: 100, per: principal}
+    concurrency: {limit: 2, queue: 100, per: principal, wait: 90s}
     dedupe: {by: [principal, tool], within: 10m}
     undeclared: reject
 `).Decide(Query{Tool: "t"})
@@ -124,8 +124,8 @@ rules:
 }
 
 func TestThawOldAndNew(t *testing.T) {
-	d, err := Thaw(json.RawMessage(`{"task":"required","ttl":5,"rule":"r","future":{"x":1}}`))
-	if err != nil || d.Task != Required || d.TTL != 5 || d.MaxAttempts != 1 || d.OnLoss != LossFails || d.Rule != "r" {
+	d, err := Thaw(json.RawMessage(`{"task":"required","ttl":5,"concurrency":{"limit":2},"rule":"r","future":{"x":1}}`))
+	if err != nil || d.Concurrency != (Concurrency{2, 0, PerRule, 5 * time.Minute}) || d.Task != Required || d.TTL != 5 || d.MaxAttempts != 1 || d.OnLoss != LossFails || d.Rule != "r" {
 		t.Errorf("got %+v, %v", d, err)
 	}
 	if _, err := Thaw(json.RawMessage(`{"ttl":"long"}`)); err == nil {

@@ -103,10 +103,13 @@ type Concurrency struct {
 	Limit int `json:"limit" yaml:"limit"` // 0: no limit
 	Queue int `json:"queue" yaml:"queue"` // how many more may wait; 0: none
 	Per   Per `json:"per" yaml:"per"`
+	// Wait is how long each may wait for its turn, which is no part of Timeout; 0:
+	// as long as its client does, or its task lives.
+	Wait time.Duration `json:"wait" yaml:"wait"`
 }
 
 // SetDefaults is what a file gets that leaves members out.
-func (c *Concurrency) SetDefaults() { c.Per = PerRule }
+func (c *Concurrency) SetDefaults() { c.Per, c.Wait = PerRule, 5*time.Minute }
 
 // DedupeKey is one part of what makes two calls the same.
 type DedupeKey string

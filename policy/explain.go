@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -42,7 +43,7 @@ type Explanation struct {
 
 // Explain decides q like Decide and says why. declared tells whether the client
 // declares the tasks extension; more are limits from elsewhere, such as the
-// configuration, which the call meets before those of policy.
+// configuration, which the call meets on its way to the upstream.
 func Explain(s *Set, q Query, declared bool, more ...Limit) Explanation {
 	e := Explanation{Query: q, Declared: declared}
 	winner := s.fallback
@@ -58,7 +59,7 @@ func Explain(s *Set, q Query, declared bool, more ...Limit) Explanation {
 	e.Decision = winner.decision.at(q)
 	e.Values = winner.values()
 	if declared || e.Decision.Undeclared != Reject {
-		e.Limits = append(more, limitsOf(e.Decision, declared)...)
+		e.Limits = slices.Concat(queueLimit(e.Decision), more, limitsOf(e.Decision, declared))
 	}
 	e.Wire = wireView(e.Decision, declared)
 	return e
@@ -94,7 +95,19 @@ func (e Explanation) Smallest() (smallest Limit, ok bool) {
 	return smallest, ok
 }
 
-// limitsOf lists the time limits of a decision.
+// NotSent is the effect of a limit that a call meets before it is sent.
+const NotSent = "the client gets an error that says so, or its task fails, and nothing was sent"
+
+// queueLimit is the limit of who waits for a turn under the rule.
+func queueLimit(d Decision) []Limit {
+	if d.Concurrency.Limit == 0 || d.Concurrency.Queue == 0 {
+		return nil
+	}
+	return []Limit{{Name: "concurrency.wait", After: d.Concurrency.Wait, Effect: "without a turn among the calls of the rule for so long, " + NotSent, Ends: true}}
+}
+
+// limitsOf lists the time limits of a decision that hold from when the call is
+// sent, or, for those of its task, made.
 func limitsOf(d Decision, declared bool) []Limit {
 	task := d.mayPromote(declared)
 	ended := "the upstream call is cancelled and the client gets an error"
@@ -211,7 +224,11 @@ func (c Concurrency) text() string {
 	if c.Limit == 0 {
 		return "no limit"
 	}
-	return fmt.Sprintf("%d at once per %s, %d waiting", c.Limit, c.Per, c.Queue)
+	text := fmt.Sprintf("%d at once per %s, %d waiting", c.Limit, c.Per, c.Queue)
+	if c.Queue > 0 && c.Wait > 0 {
+		text += " at most " + short(c.Wait)
+	}
+	return text
 }
 
 func (d Dedupe) text() string {

@@ -43,7 +43,7 @@ func TestExplain(t *testing.T) {
 		declared bool
 		more     []Limit
 	}{
-		{"by-condition", Query{Tool: "export_csv", Arguments: json.RawMessage(`{"rows": 20000}`)}, true, []Limit{{"queueTimeout", 30 * time.Second, "a call that waits for its turn is refused", true}}},
+		{"by-condition", Query{Tool: "export_csv", Arguments: json.RawMessage(`{"rows": 20000}`)}, true, []Limit{{"limits.queueTimeout", 30 * time.Second, "without a turn at the upstream for so long, " + NotSent, true}}},
 		{"by-condition-refused", Query{Tool: "export_csv", Arguments: json.RawMessage(`{"rows": 20000}`)}, false, nil},
 		{"by-default", Query{Tool: "export_csv"}, true, nil},
 		{"unlimited", Query{Tool: "draft"}, true, nil},

@@ -1,6 +1,10 @@
 package policy
 
-import "time"
+import (
+	"time"
+
+	"taskgate/internal/strictyaml"
+)
 
 // layer is one place where settings are said.
 type layer struct {
@@ -36,22 +40,22 @@ func builtIn() layer {
 		IdleTimeout:  ptr(time.Duration(0)),
 		TTL:          ptr(time.Hour),
 		PollInterval: ptr(pollWait(time.Second)),
-		Auto:         builtInAuto(),
+		Auto:         withDefaults(new(Auto)),
 		Input:        ptr(InputTask),
-		InputTimeout: &InputTimeout{Then: Decline},
+		InputTimeout: withDefaults(new(InputTimeout)),
 		OnLoss:       ptr(LossFails),
 		MaxAttempts:  ptr(1),
-		Concurrency:  &Concurrency{Per: PerRule},
-		Dedupe:       &Dedupe{By: []DedupeKey{ByPrincipal, ByTool, ByArguments}},
+		Concurrency:  withDefaults(new(Concurrency)),
+		Dedupe:       withDefaults(new(Dedupe)),
 		Undeclared:   ptr(Hold),
 		Scopes:       &[]string{},
 	}}
 }
 
-func builtInAuto() *Auto {
-	a := new(Auto)
-	a.SetDefaults()
-	return a
+// withDefaults is what a file gets that leaves all members out.
+func withDefaults[T strictyaml.Defaulter](v T) T {
+	v.SetDefaults()
+	return v
 }
 
 func ptr[T any](v T) *T { return &v }

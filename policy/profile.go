@@ -33,7 +33,7 @@ func (p Profile) layer() layer {
 			TTL:          ptr(24 * time.Hour),
 			PollInterval: ptr(pollWait(5 * time.Second)),
 			InputTimeout: &InputTimeout{After: 30 * time.Minute, Then: Decline},
-			Concurrency:  &Concurrency{Limit: 16, Queue: 64, Per: PerPrincipal},
+			Concurrency:  &Concurrency{Limit: 16, Queue: 64, Per: PerPrincipal, Wait: 5 * time.Minute},
 		}
 	}
 	return l

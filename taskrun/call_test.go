@@ -237,27 +237,6 @@ func TestSilentUpstream(t *testing.T) {
 	})
 }
 
-func TestQueueOfARule(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		one := func(c *Call) {
-			c.Decision.Concurrency = policy.Concurrency{Limit: 1, Queue: 1, Per: policy.PerPrincipal}
-		}
-		r := w.replica()
-		first := r.call(one, atOnce).handle()
-		second := r.call(one, atOnce).handle()
-		time.Sleep(recheck)
-		check(t, "status message", r.get(second).State.StatusMessage, "Waiting for its turn: number 1 in the queue.")
-		third := r.get(r.call(one, atOnce).handle())
-		check(t, "reason of the one too many", reasonOf(t, third), "overloaded")
-		r.call(one, by(bob))
-		check(t, "calls at the upstream", w.up.count(), 2)
-		w.nth(1).returns(hello)
-		check(t, "status", r.get(first).State.Status, taskroute.Completed)
-		w.nth(3).returns(hello)
-		check(t, "status", r.get(second).State.Status, taskroute.Completed)
-	})
-}
-
 func TestTooManyOpenTasks(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		r := w.replica(func(o *Options) { o.MaxOpen = 1 })

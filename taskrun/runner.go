@@ -114,7 +114,7 @@ func (c *Call) shares() []reqcoord.Share {
 	}
 	share := reqcoord.Share{
 		Key:    "rule " + strconv.Quote(c.Decision.Rule),
-		Limits: reqcoord.Limits{Concurrency: limit.Limit, Queue: limit.Queue},
+		Limits: reqcoord.Limits{Concurrency: limit.Limit, Queue: limit.Queue, QueueTimeout: limit.Wait},
 	}
 	switch limit.Per {
 	case policy.PerUpstream:

@@ -63,9 +63,8 @@ func limitsOf(cfg config.Config, upstream string) []policy.Limit {
 	if i := slices.IndexFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == upstream }); i >= 0 {
 		u = cfg.Upstreams[i]
 	}
-	const refused = "the client gets an error that says so, and nothing was sent"
 	return []policy.Limit{
-		{Name: "limits.queueTimeout", After: u.Limits.QueueTimeout, Effect: "without a turn at the upstream for so long, " + refused, Ends: true},
-		{Name: "timeouts.connect", After: cfg.Timeouts.Connect, Effect: "without a connection to the upstream, " + refused, Ends: true},
+		{Name: "limits.queueTimeout", After: u.Limits.QueueTimeout, Effect: "without a turn at the upstream for so long, " + policy.NotSent, Ends: true},
+		{Name: "timeouts.connect", After: cfg.Timeouts.Connect, Effect: "without a connection to the upstream, " + policy.NotSent, Ends: true},
 	}
 }
