@@ -42,6 +42,7 @@ var arrows = map[string][]string{
 	"admin":               {"taskroute", "reqcoord", "taskrun"},
 	"internal/demo":       {"wire"},
 	"cmd/gateway/app":     {anyPackage},
+	"cmd/gateway/app/*":   {anyPackage},
 	"cmd/gateway":         {anyPackage},
 	"internal/mcptest":    {"wire"},
 	"internal/mcptest/*":  {"wire", "internal/mcptest"},

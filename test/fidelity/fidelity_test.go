@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
+	"taskgate/cmd/gateway/app/apptest"
 	"taskgate/internal/mcptest"
 	"taskgate/internal/redistest"
 	"taskgate/wire"
@@ -74,7 +78,8 @@ func newEnds(t *testing.T, upstream func(...mcptest.Tool) *mcptest.Upstream, sto
 		return tell(c)
 	}
 	e.up = upstream(mcptest.Tool{Name: "plain", Run: tell}, mcptest.Tool{Name: "task", Run: tell}, mcptest.Tool{Name: "held", Run: ask})
-	e.client = mcptest.NewClient(serve(t, e.up.Start(t), store), mcptest.TasksAndInput)
+	g, _ := apptest.Start(t, zap.NewNop(), "store: "+strconv.Quote(store)+"\nupstreams: [{name: tools, url: "+e.up.Start(t)+"}]\n", policyFile)
+	e.client = mcptest.NewClient(g.Endpoints()[0], mcptest.TasksAndInput)
 	t.Cleanup(e.client.Close)
 	return e
 }

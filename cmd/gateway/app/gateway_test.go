@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"taskgate/cmd/gateway/app"
-	"taskgate/config"
+	"taskgate/cmd/gateway/app/apptest"
 	"taskgate/internal/mcptest"
 	"taskgate/wire"
 )
@@ -35,31 +35,11 @@ type gateway struct {
 // of its own, where policy.yaml is the policy.
 func start(t *testing.T, yaml, policy string, environ ...string) *gateway {
 	t.Helper()
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "policy.yaml"), policy)
-	if !strings.Contains(yaml, "adminListen") {
-		yaml = "adminListen: \"\"\n" + yaml
-	}
-	yaml = "listen: 127.0.0.1:0\nstore: memory\ntimeouts: {drain: 0s}\npolicy: [$DIR/policy.yaml]\naudit: {to: $DIR/audit.log}\n" + yaml
-	write(t, filepath.Join(dir, "config.yaml"), strings.ReplaceAll(yaml, "$DIR", dir))
-	cfg, err := config.Load(filepath.Join(dir, "config.yaml"), environ, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := &gateway{log: &lockedBuffer{}, audit: filepath.Join(dir, "audit.log")}
+	g := &gateway{log: &lockedBuffer{}}
 	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), g.log, zap.DebugLevel))
-	if g.App, err = app.New(t.Context(), cfg, "test", log); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- g.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Errorf("gateway: %v", err)
-		}
-	})
+	var dir string
+	g.App, dir = apptest.Start(t, log, "audit: {to: $DIR/audit.log}\n"+yaml, policy, environ...)
+	g.audit = filepath.Join(dir, "audit.log")
 	return g
 }
 
