@@ -1,11 +1,13 @@
 package taskroute
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"taskgate/wire"
 )
@@ -44,15 +46,13 @@ func encodePart(r *Record, p Part) ([]byte, error) {
 	return encodeOutcome(r.Outcome), nil
 }
 
-// encodeJSON keeps raw members as they are, but for white space between their
-// tokens: the default would write < as \u003c, also in what others have said.
-func encodeJSON(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
-}
+// asStored is how parts are written and read: raw members stay as they are, but
+// for white space between their tokens, also what others have said with < in it.
+// The rest is as encoding/json has it, which wrote the first records.
+var asStored = json.JoinOptions(jsonv1.DefaultOptionsV1(),
+	jsontext.EscapeForHTML(false), jsontext.EscapeForJS(false), json.MatchCaseInsensitiveNames(false))
+
+func encodeJSON(v any) ([]byte, error) { return json.Marshal(v, asStored) }
 
 // An outcome is kept to the byte, after one that says what it is. It may be
 // large, and is passed on without being looked at.
@@ -100,12 +100,25 @@ func decode(d Doc) (*Record, error) {
 		if v == nil || d.Parts[p] == nil {
 			continue
 		}
-		if err := json.Unmarshal(d.Parts[p], v); err != nil {
+		if err := json.Unmarshal(d.Parts[p], v, asStored); err != nil {
 			return nil, damaged(err)
 		}
 	}
+	if r.State.Format > format {
+		return nil, ErrNewer
+	}
 	return r, nil
 }
+
+// format is what this version writes. It is raised by a change that an older
+// version must not work on: members that it may ignore do not need that. A newer
+// version writes its format to the records that it creates or claims, and leaves
+// it as it is in those that an older one holds.
+const format = 0
+
+// ErrNewer: the record was written by a newer version of this program, in a form
+// that this one must leave alone.
+var ErrNewer = errors.New("task was written by a newer version of the gateway")
 
 func damaged(err error) error { return fmt.Errorf("stored task is damaged: %w", err) }
 

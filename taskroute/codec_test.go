@@ -82,6 +82,49 @@ func TestDamagedDocuments(t *testing.T) {
 	}
 }
 
+// What a newer version has written is written again as it was, by whatever this
+// one does to the record.
+func TestMembersOfANewerVersionAreKept(t *testing.T) {
+	const future = `"future":{"n":12345678901234567890,"s":"<\u00e9>"}`
+	newer := Doc{ID: "x", Parts: [NumParts][]byte{
+		PartState: []byte(`{"owner":{"tenant":"","subject":"ann"},"kind":"task","status":"input_required","holder":"r1","epoch":1,"rounds":1,` + future + `}`),
+		PartInput: []byte(`{"questions":[{"key":"q1","method":"elicitation/create",` + future + `}],` + future + `}`),
+	}}
+	for name, c := range map[string]struct {
+		change       func(*Record) error
+		state, input int // how often the member is there afterwards
+	}{
+		"answered": {func(r *Record) error {
+			_, err := r.Answer(wire.Object{}.With("q1", wire.Raw(`{}`)), t1)
+			return err
+		}, 1, 2},
+		"asked": {func(r *Record) error {
+			_, err := r.Ask([]Question{{Method: "roots/list"}}, t1)
+			return err
+		}, 1, 2},
+		"claimed":   {func(r *Record) error { return r.Restart("r2", t1) }, 1, 2},
+		"completed": {func(r *Record) error { return r.Complete(wire.Raw(`{}`), t1) }, 1, 1},
+	} {
+		r, err := decode(newer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.change(r); err != nil {
+			t.Fatal(err)
+		}
+		d, err := encoder().encode(r, partState|partInput)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(string(d.Parts[PartState]), future); got != c.state {
+			t.Errorf("%s: the state has the member %d times, want %d: %s", name, got, c.state, d.Parts[PartState])
+		}
+		if got := strings.Count(string(d.Parts[PartInput]), future); got != c.input {
+			t.Errorf("%s: the input has the member %d times, want %d: %s", name, got, c.input, d.Parts[PartInput])
+		}
+	}
+}
+
 func TestIndexFields(t *testing.T) {
 	for situation, want := range map[string]Doc{
 		"working":        {Open: true, Runnable: true, Holder: "r1"},

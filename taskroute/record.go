@@ -7,6 +7,8 @@ package taskroute
 import (
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"taskgate/wire"
 )
 
@@ -58,8 +60,17 @@ type Record struct {
 	tell  string // see Doc.Tell
 }
 
+// Unknown holds the members of a stored part that this version does not know: a
+// newer one wrote them, next to which it runs while replicas are replaced one by
+// one. They are written again as they were.
+type Unknown = jsontext.Value
+
 // State is the small part.
 type State struct {
+	// Format is newer than this version's when the record was written by one that
+	// an older must leave alone; see ErrNewer.
+	Format int `json:"format,omitempty"`
+
 	Owner         Owner         `json:"owner"`
 	Kind          Kind          `json:"kind"`
 	Status        Status        `json:"status"`
@@ -87,6 +98,8 @@ type State struct {
 	// Resume is the connector's token for finding the running call again; nil
 	// when it cannot be.
 	Resume wire.Raw `json:"resume,omitempty"`
+
+	Unknown Unknown `json:",embed"`
 }
 
 // ExpiresAt is when the record may be forgotten; zero: never.
@@ -115,6 +128,8 @@ type Input struct {
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Ticket is what the next retry of a held call must present.
 	Ticket string `json:"ticket,omitempty"`
+
+	Unknown Unknown `json:",embed"`
 }
 
 // Question is one server-to-client request of the upstream.
@@ -131,6 +146,8 @@ type Question struct {
 	Answer     wire.Raw `json:"answer,omitempty"`
 	// Withdrawn: the upstream no longer wants the answer.
 	Withdrawn bool `json:"withdrawn,omitempty"`
+
+	Unknown Unknown `json:",embed"`
 }
 
 // Pending tells a question that still wants an answer.

@@ -62,7 +62,7 @@ func (r *Record) end(s Status, o Outcome, message string, now time.Time) error {
 	r.Outcome = o
 	// What was asked and answered is of no more use; the ticket still lets a
 	// retry of a held call come for its outcome.
-	r.Input = Input{Ticket: r.Input.Ticket}
+	r.Input = Input{Ticket: r.Input.Ticket, Unknown: r.Input.Unknown}
 	r.touch(now, partInput|partOutcome)
 	return nil
 }

@@ -129,7 +129,7 @@ func (x *run) sync() bool {
 	case errors.Is(err, taskroute.ErrNotFound): // collected
 		x.flight.Cancel(errExpired)
 		return false
-	case errors.Is(err, taskroute.ErrFenced), errors.Is(err, taskroute.ErrTerminal):
+	case notHeld(err), errors.Is(err, taskroute.ErrNewer):
 		x.flight.Cancel(x.lost(err))
 		x.r.metrics.fenced.Inc()
 		return false

@@ -2,6 +2,7 @@ package taskrun
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -219,6 +220,30 @@ func TestManyOrphansAndADamagedOne(t *testing.T) {
 		if err := r.rescueOnce(t.Context()); err == nil || !strings.Contains(err.Error(), "damaged") {
 			t.Errorf("got %v, want that a record is damaged", err)
 		}
+	})
+}
+
+// A record that a newer version has written, in a form of its own, is left to it.
+func TestRecordOfANewerVersionIsLeftAlone(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		doc := taskroute.Doc{ID: taskroute.NewID(), Open: true, Runnable: true, Holder: "the dead", Owner: ann.String(),
+			Parts: [taskroute.NumParts][]byte{[]byte(`{"format":1,"owner":{"tenant":"acme","subject":"ann"},"kind":"task","status":"working","holder":"the dead"}`)}}
+		if err := w.store.Create(t.Context(), doc, doc.ID); err != nil {
+			t.Fatal(err)
+		}
+		r := w.replica()
+		time.Sleep(3 * leaseTime)
+		if _, err := r.Get(t.Context(), ann, doc.ID); !errors.Is(err, taskroute.ErrNewer) {
+			t.Errorf("get says %v, want %v", err, taskroute.ErrNewer)
+		}
+		if err := r.Cancel(t.Context(), ann, doc.ID); !errors.Is(err, taskroute.ErrNewer) {
+			t.Errorf("cancel says %v, want %v", err, taskroute.ErrNewer)
+		}
+		kept, err := w.store.Get(t.Context(), doc.ID, taskroute.PartState)
+		if err != nil || kept.Revision != 1 {
+			t.Errorf("revision %d, error %v; want it as it was", kept.Revision, err)
+		}
+		check(t, "failed looks", r.counted("housekeeping_errors_total"), 0)
 	})
 }
 

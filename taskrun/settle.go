@@ -3,6 +3,7 @@ package taskrun
 import (
 	"context"
 	"errors"
+	"reflect"
 	"time"
 
 	"go.uber.org/zap"
@@ -57,12 +58,27 @@ func (x *run) end(transition func(*taskroute.Record) error) {
 
 // update writes a change to the record this run holds, for as long as it takes:
 // the store may be away for a while, and the result is not to be lost for it.
+// A write that gives the record away, by ending or parking it, is known again
+// when its reply was lost: else it would look as if somebody else had done that.
 func (x *run) update(change func(*taskroute.Record) error) (rec *taskroute.Record, err error) {
+	var wrote taskroute.State // by the last try
 	err = x.r.persist(context.Background(), x.expires, func(ctx context.Context) (err error) {
-		rec, err = x.try(ctx, change)
+		rec, err = x.try(ctx, func(rec *taskroute.Record) error {
+			err := change(rec)
+			wrote = rec.State
+			return err
+		})
+		if notHeld(err) && reflect.DeepEqual(rec.State, wrote) {
+			return nil
+		}
 		return err
 	})
 	return rec, err
+}
+
+// notHeld tells that the record has ended, or is another's.
+func notHeld(err error) bool {
+	return errors.Is(err, taskroute.ErrTerminal) || errors.Is(err, taskroute.ErrFenced)
 }
 
 // persist repeats a write until it is done, can never be, or is too late.
@@ -86,6 +102,6 @@ func (r *Runner) persist(ctx context.Context, until time.Time, write func(contex
 }
 
 func final(err error) bool {
-	return errors.Is(err, taskroute.ErrTerminal) || errors.Is(err, taskroute.ErrFenced) ||
+	return notHeld(err) || errors.Is(err, taskroute.ErrNewer) ||
 		errors.Is(err, taskroute.ErrNotFound) || errors.Is(err, taskroute.ErrExpired)
 }

@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"taskgate/taskroute"
 )
 
@@ -97,6 +100,37 @@ func TestResultIsWrittenWhenTheStoreIsBack(t *testing.T) {
 				w.store.set(works)
 				rec := r.becomes(id, taskroute.Completed, 3*time.Second)
 				check(t, "result", string(rec.Outcome.Result), hello[:len(hello)-1]+`,"resultType":"complete"}`)
+			})
+		})
+	}
+}
+
+// An end, or a question of a modern upstream, that was written but for whose
+// write no reply came, is not taken for somebody else's doing.
+func TestLastWriteWithoutAReply(t *testing.T) {
+	for name, c := range map[string]struct {
+		reply string
+		want  taskroute.Status
+		ended float64
+	}{
+		"completed": {hello, taskroute.Completed, 1},
+		"parked":    {asking(`"a":` + elicit("name?")), taskroute.InputRequired, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				log, logged := observer.New(zap.WarnLevel)
+				r := w.replica(func(o *Options) { o.Log = zap.New(log) })
+				id := r.call().handle()
+				w.store.set(mute, "replace")
+				w.nth(1).returns(c.reply)
+				time.Sleep(10 * time.Millisecond)
+				w.store.set(works)
+				time.Sleep(time.Second)
+				check(t, "status", r.get(id).State.Status, c.want)
+				check(t, "ended", r.counted("records_ended_total"), c.ended)
+				check(t, "dropped", r.counted("outcomes_dropped_total"), 0)
+				check(t, "writes tried again", r.counted("store_write_retries_total"), 1)
+				check(t, "warnings", logged.Len(), 0)
 			})
 		})
 	}
