@@ -102,29 +102,45 @@ type gateID struct{ key, who string }
 // upstream, so that nobody keeps an upstream busy by waiting. Errors: *OverloadError, or the
 // cause of ctx.
 func (c *Call) Admit(ctx context.Context, shares ...Share) error {
-	upstream := Share{Key: "upstream " + strconv.Quote(c.Upstream), Limits: c.coord.limits[c.Upstream]}
-	all := Share{Key: "this gateway", Limits: c.coord.limits[Everywhere]}
-	for _, s := range append(append([]Share{all}, shares...), upstream) {
-		if s.Limits.Concurrency == 0 {
-			continue
-		}
-		if err := c.admitTo(ctx, s); err != nil {
+	for _, s := range c.shares(shares) {
+		if err := c.admitTo(ctx, s, false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *Call) admitTo(ctx context.Context, s Share) error {
+// AdmitPromised is Admit for a call whose client has been promised an outcome: it
+// waits however many do already, and for as long as it takes. Such calls take no
+// place in the queue from others. Errors: the cause of ctx.
+func (c *Call) AdmitPromised(ctx context.Context, shares ...Share) error {
+	for _, s := range c.shares(shares) {
+		s.Limits.QueueTimeout = 0
+		if err := c.admitTo(ctx, s, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shares are all that the call is under and that limit it.
+func (c *Call) shares(own []Share) []Share {
+	all := Share{Key: "this gateway", Limits: c.coord.limits[Everywhere]}
+	upstream := Share{Key: "upstream " + strconv.Quote(c.Upstream), Limits: c.coord.limits[c.Upstream]}
+	every := append(append([]Share{all}, own...), upstream)
+	return slices.DeleteFunc(every, func(s Share) bool { return s.Limits.Concurrency == 0 })
+}
+
+func (c *Call) admitTo(ctx context.Context, s Share, promised bool) error {
 	g := c.coord.enterGate(s)
-	w, err := g.enter(c.Principal)
+	w, err := g.enter(c.Principal, promised)
 	if err != nil {
 		c.coord.leaveGate(g)
 		return err
 	}
 	place := func() int { return g.ahead(w) }
 	c.place.Store(&place)
-	err = g.wait(ctx, w)
+	err = g.wait(ctx, w, s.Limits.QueueTimeout)
 	c.place.Store(nil)
 	if err != nil {
 		c.coord.leaveGate(g)

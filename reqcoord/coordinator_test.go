@@ -116,6 +116,50 @@ func TestOverload(t *testing.T) {
 	})
 }
 
+// A promised call waits beyond the queue and its time, and takes nobody's place.
+func TestPromisedCallsWaitForAsLongAsItTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(map[string]Limits{"u": {Concurrency: 1, Queue: 1, QueueTimeout: time.Minute}}, time.Now)
+		first, ctx := begin(c, "a")
+		if err := first.Admit(ctx); err != nil {
+			t.Fatal(err)
+		}
+		var left sync.WaitGroup
+		for range 10 {
+			call, ctx := begin(c, "a")
+			left.Go(func() {
+				defer call.End()
+				if err := call.AdmitPromised(ctx); err != nil {
+					t.Errorf("a promised call: %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		time.Sleep(2 * time.Minute)
+		if got := c.Waiting(); got != 10 {
+			t.Errorf("%d wait, want 10", got)
+		}
+		other, ctx := begin(c, "b")
+		left.Go(func() {
+			defer other.End()
+			if err := other.Admit(ctx); err != nil {
+				t.Errorf("the queue has room, and yet: %v", err)
+			}
+		})
+		synctest.Wait()
+		more, ctx := begin(c, "c")
+		if err := more.Admit(ctx); !errors.As(err, new(*OverloadError)) {
+			t.Errorf("with the queue full: %v", err)
+		}
+		more.End()
+		first.End()
+		left.Wait()
+		if len(c.gates) != 0 || c.Len() != 0 {
+			t.Errorf("after all have ended: %d calls, %d gates", c.Len(), len(c.gates))
+		}
+	})
+}
+
 func TestGivingUpInTheQueueLosesNoTurn(t *testing.T) {
 	c := New(map[string]Limits{"u": {Concurrency: 2, Queue: 1000}}, time.Now)
 	var wg sync.WaitGroup

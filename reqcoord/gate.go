@@ -33,7 +33,7 @@ type gate struct {
 
 	mu      sync.Mutex
 	running int
-	waiting int
+	waiting int                  // of those that need room in the queue
 	took    time.Duration        // a turn, on average of late; 0: none has ended
 	queues  map[string][]*waiter // by principal; never an empty one
 	order   []string             // principals with a queue, next one first
@@ -42,30 +42,37 @@ type gate struct {
 // waiter is a place in the queue.
 type waiter struct {
 	principal string
+	promised  bool          // waits without needing room
 	turn      chan struct{} // closed when it is the waiter's turn
 }
 
 func newGate(s Share) *gate { return &gate{Share: s, queues: map[string][]*waiter{}} }
 
 // enter takes a turn, or a place in the queue.
-func (g *gate) enter(principal string) (*waiter, error) {
+func (g *gate) enter(principal string, promised bool) (*waiter, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	w := &waiter{principal: principal, turn: make(chan struct{})}
+	w := &waiter{principal: principal, promised: promised, turn: make(chan struct{})}
 	if g.running < g.Limits.Concurrency {
 		g.running++
 		close(w.turn)
 		return w, nil
 	}
-	if g.waiting >= g.Limits.Queue {
+	if !promised && g.waiting >= g.Limits.Queue {
 		return nil, &OverloadError{Share: g.Share, RetryAfter: g.retryAfter()}
 	}
-	g.waiting++
+	g.count(w, 1)
 	if len(g.queues[principal]) == 0 {
 		g.order = append(g.order, principal)
 	}
 	g.queues[principal] = append(g.queues[principal], w)
 	return w, nil
+}
+
+func (g *gate) count(w *waiter, n int) {
+	if !w.promised {
+		g.waiting += n
+	}
 }
 
 // retryAfter is when the next turn should end, if turns take as long as of late
@@ -85,9 +92,9 @@ func (g *gate) ended(took time.Duration) {
 	g.took += (took - g.took) / 8
 }
 
-// wait returns when it is w's turn.
-func (g *gate) wait(ctx context.Context, w *waiter) error {
-	if limit := g.Limits.QueueTimeout; limit > 0 {
+// wait returns when it is w's turn, or after limit, if there is one.
+func (g *gate) wait(ctx context.Context, w *waiter, limit time.Duration) error {
+	if limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, &OverloadError{Share: g.Share, Waited: limit, RetryAfter: limit})
 		defer cancel()
@@ -115,7 +122,7 @@ func (g *gate) release() {
 	g.order = g.order[1:]
 	queue := g.queues[principal]
 	close(queue[0].turn)
-	g.waiting--
+	g.count(queue[0], -1)
 	if g.setQueue(principal, queue[1:]); len(queue) > 1 {
 		g.order = append(g.order, principal)
 	}
@@ -130,7 +137,7 @@ func (g *gate) leave(w *waiter) bool {
 	if i < 0 {
 		return false
 	}
-	g.waiting--
+	g.count(w, -1)
 	if g.setQueue(w.principal, append(queue[:i:i], queue[i+1:]...)); len(queue) == 1 {
 		g.order = slices.DeleteFunc(g.order, func(p string) bool { return p == w.principal })
 	}
@@ -164,5 +171,9 @@ func (g *gate) ahead(w *waiter) int {
 func (g *gate) len() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.waiting
+	n := 0
+	for _, queue := range g.queues {
+		n += len(queue)
+	}
+	return n
 }

@@ -36,7 +36,11 @@ func (x *run) begin(ctx context.Context, params wire.Raw) ended {
 	if x.resuming != nil {
 		return x.readReply(x.resume(ctx, params))
 	}
-	if err := x.flight.Admit(ctx, x.call.shares()...); err != nil {
+	admit := x.flight.Admit
+	if x.promised {
+		admit = x.flight.AdmitPromised
+	}
+	if err := admit(ctx, x.call.shares()...); err != nil {
 		return ended{err: err}
 	}
 	x.startClocks()

@@ -163,9 +163,11 @@ func (r *Runner) proceed(ctx context.Context, id string, quiet time.Duration) er
 	return nil
 }
 
-// start sends the call of a claimed record, in the background.
+// start sends the call of a claimed record, in the background. When many are
+// claimed at once they wait for their turns, and none fails for want of room.
 func (r *Runner) start(ctx context.Context, call Call, claimed *taskroute.Record, params wire.Object) {
 	x, callCtx := r.newRun(ctx, call, nil)
+	x.promised = true
 	x.take(claimed.ID)
 	x.hold(claimed)
 	x.continueFrom(claimed)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"taskgate/reqcoord"
 	"taskgate/taskroute"
 	"taskgate/wire"
 )
@@ -275,6 +276,36 @@ func TestIdempotentCallIsSentAgain(t *testing.T) {
 		last := w.replica()
 		check(t, "reason", reasonOf(t, last.becomes(id, taskroute.Failed, 2*rescued)), "outcome_unknown")
 		check(t, "calls", w.up.count(), 2)
+	})
+}
+
+// A thousand calls of a dead replica that are sent again go to the upstream a few
+// at a time, and none fails for want of a turn; new calls have their turns between.
+func TestMassRescueDoesNotFloodTheUpstream(t *testing.T) {
+	const many, atATime = 1000, 10
+	inBubble(t, func(t *testing.T, w *world) {
+		r := w.replica()
+		for range many {
+			r.call(reruns(2), atOnce).handle()
+		}
+		r.stop()
+		w.limits = map[string]reqcoord.Limits{"up": {Concurrency: atATime, Queue: 5, QueueTimeout: time.Second}}
+		other := w.replica()
+		time.Sleep(rescued)
+		check(t, "open records", w.open(ann), many)
+		check(t, "calls sent again", w.up.count(), many+atATime)
+		fresh := other.call(by(bob))
+		for n := 1; n <= many+1; n++ {
+			if running := w.up.count() - many - (n - 1); running > atATime {
+				t.Fatalf("%d calls at once, want at most %d", running, atATime)
+			}
+			w.nth(many + n).returns(hello)
+			if n == 2*atATime && fresh.waits() {
+				t.Error("a new call of somebody else waits behind all that are sent again")
+			}
+		}
+		check(t, "open records", w.open(ann), 0)
+		check(t, "ended", other.counted("records_ended_total"), many)
 	})
 }
 

@@ -39,6 +39,7 @@ type run struct {
 	nudge    chan struct{} // capacity 1: something else is new, look
 
 	resuming wire.Raw    // the token that an earlier holder of the record left; nil: the call is sent
+	promised bool        // its client was promised an outcome before it was sent, perhaps by another replica
 	kept     atomic.Bool // it has a record
 	again    atomic.Bool // policy lets the call be sent again
 
