@@ -65,6 +65,9 @@ type Redis struct {
 	// MasterName the Sentinels.
 	Addresses  []string `yaml:"addresses" env:"ADDRESSES"`
 	MasterName string   `yaml:"masterName" env:"MASTER_NAME"`
+	// WaitReplicas is how many replicas must have a new task before its handle
+	// goes out; 0: none. Not for a cluster.
+	WaitReplicas int `yaml:"waitReplicas" env:"WAIT_REPLICAS"`
 }
 
 // Upstream is one server behind the gateway: an URL or a command.

@@ -30,7 +30,7 @@ func (v *validator) store(c Config) {
 
 func (v *validator) redis(c Config) {
 	r := c.Redis
-	if used := r.MasterName != "" || len(r.Addresses) > 0 || r.Password != (Secret{}) || r.Username != ""; used && c.Store.Kind() != StoreRedis {
+	if used := r.MasterName != "" || len(r.Addresses) > 0 || r.Password != (Secret{}) || r.Username != "" || r.WaitReplicas != 0; used && c.Store.Kind() != StoreRedis {
 		v.problem("redis", "does nothing with this store; write store: redis://host:6379/0, or leave redis out")
 	}
 	if r.Prefix == "" || strings.ContainsAny(r.Prefix, "{} ") {
@@ -38,6 +38,9 @@ func (v *validator) redis(c Config) {
 	}
 	if r.PoolSize < 0 {
 		v.problem("redis.poolSize", "must not be negative; 0 means 128")
+	}
+	if r.WaitReplicas < 0 {
+		v.problem("redis.waitReplicas", "must not be negative; 0 means that none is waited for")
 	}
 	for i, a := range r.Addresses {
 		v.hostPort(item("redis.addresses", i), a)

@@ -17,11 +17,13 @@ func (s *Store) Create(ctx context.Context, d taskroute.Doc, nonce string) error
 	}
 	x := s.index(d)
 	var stored *redis.Cmd
+	var copied *redis.IntCmd
 	err := s.write(ctx, func(p redis.Pipeliner) {
 		s.hold(ctx, p, d, x, 1)
 		s.countIn(ctx, p, d)
 	}, func(p redis.Pipeliner) {
 		stored = createScript.EvalSha(ctx, p, s.docKeys(d.ID), appendParts(s.docArgs(d, x, nonce), d)...)
+		copied = s.waitForCopies(ctx, p)
 	})
 	switch {
 	case redis.IsOOMError(err):
@@ -34,7 +36,21 @@ func (s *Store) Create(ctx context.Context, d taskroute.Doc, nonce string) error
 	} else if n == 0 {
 		return taskroute.ErrExists
 	}
+	if n := copied.Val(); n < int64(s.copies) {
+		return fmt.Errorf("%d of the %d replicas that waitReplicas wants have the task", n, s.copies)
+	}
 	return nil
+}
+
+// waitForCopies has the pipeline, all of which goes over one connection, end when
+// enough replicas have what was written, also when that was in an earlier try; or
+// after a part of the time that there is, so that one try can still follow.
+func (s *Store) waitForCopies(ctx context.Context, p redis.Pipeliner) *redis.IntCmd {
+	copied := redis.NewIntCmd(ctx, "wait", s.copies, (s.timeout / 4).Milliseconds())
+	if s.copies > 0 {
+		_ = p.Process(ctx, copied) // it is sent with the others
+	}
+	return copied
 }
 
 // The statuses that replace.lua returns.

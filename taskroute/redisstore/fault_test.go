@@ -384,6 +384,44 @@ func TestFailover(t *testing.T) {
 	wantRevision(t, s, d.ID, 2)
 }
 
+// TestWaitReplicas is a replica that does not keep up: what it does not have is
+// not acknowledged, also not when it is asked for again.
+func TestWaitReplicas(t *testing.T) {
+	master := redistest.Start(t)
+	replica := redistest.StartReplica(t, master)
+	await(t, "the replica is there", func() bool {
+		return strings.Contains(master.CLI(t, "info", "replication"), "state=online")
+	})
+	s := openWith(t, master.URL(), redisstore.Options{Prefix: "copy", WaitReplicas: 1, Timeout: 2 * time.Second})
+	d, nonce := doc("r1"), rand.Text()
+	replica.Signal(t, syscall.SIGSTOP)
+	for range 2 {
+		if err := s.Create(t.Context(), d, nonce); err == nil || !strings.Contains(err.Error(), "0 of the 1 replicas") {
+			t.Fatalf("create says %v while no replica has the task", err)
+		}
+	}
+	replica.Signal(t, syscall.SIGCONT)
+	if err := s.Create(t.Context(), d, nonce); err != nil {
+		t.Fatalf("create says %v though the replica is back", err)
+	}
+	for range 100 {
+		d := doc("r1")
+		if err := s.Create(t.Context(), d, rand.Text()); err != nil {
+			t.Fatal(err)
+		}
+		if replica.CLI(t, "exists", "copy:task:{"+d.ID+"}") != "1" {
+			t.Fatal("an acknowledged task is not at the replica")
+		}
+	}
+}
+
+func TestWaitReplicasIsNotForAClusterAndSaysSo(t *testing.T) {
+	_, err := redisstore.Open(t.Context(), "redis://127.0.0.1:1,127.0.0.1:2", redisstore.Options{WaitReplicas: 1})
+	if err == nil || !strings.Contains(err.Error(), "not for a Cluster") {
+		t.Errorf("open says %v", err)
+	}
+}
+
 // TestToldAgain is a heartbeat whose reply may be lost, and a change that is
 // written after its entry: the holder is told once more, and not for ever.
 func TestToldAgain(t *testing.T) {

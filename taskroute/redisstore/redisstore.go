@@ -10,6 +10,7 @@ package redisstore
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,9 @@ type Options struct {
 	Addresses          []string
 	MasterName         string
 	PoolSize           int
+	// WaitReplicas is how many replicas must have a new document before Create is
+	// done; 0: none. It is for one server with replicas, as under Sentinel.
+	WaitReplicas int
 	// Timeout is how long one operation may take, with its retries; 0 is 5 s.
 	Timeout time.Duration
 	// Now is the local clock; nil is time.Now.
@@ -49,6 +53,7 @@ type Store struct {
 	client  redis.UniversalClient
 	cluster bool
 	timeout time.Duration
+	copies  int // Options.WaitReplicas
 	keys    keys
 	self    string // names this process in hints
 	clock   *clock
@@ -73,12 +78,18 @@ func Open(ctx context.Context, rawURL string, opts Options) (*Store, error) {
 		return nil, fmt.Errorf("redis URL: %w", err)
 	}
 	s := newStore(universal, opts)
+	if s.cluster && s.copies > 0 {
+		_ = s.client.Close() // nothing was sent yet
+		return nil, errClusterCopies
+	}
 	if err := s.start(ctx); err != nil {
 		_ = s.client.Close() // the first error says more
 		return nil, fmt.Errorf("open redis at %s: %w", universal.Addrs, err)
 	}
 	return s, nil
 }
+
+var errClusterCopies = errors.New("waitReplicas is for one server with replicas, not for a Cluster: leave it out")
 
 func newStore(universal *redis.UniversalOptions, opts Options) *Store {
 	if opts.Prefix == "" {
@@ -92,7 +103,7 @@ func newStore(universal *redis.UniversalOptions, opts Options) *Store {
 	}
 	ours(universal, opts.Timeout)
 	s := &Store{
-		client: redis.NewUniversalClient(universal), timeout: opts.Timeout, keys: keys{opts.Prefix + ":"},
+		client: redis.NewUniversalClient(universal), timeout: opts.Timeout, copies: opts.WaitReplicas, keys: keys{opts.Prefix + ":"},
 		self: rand.Text()[:8], clock: &clock{now: opts.Now},
 	}
 	_, s.cluster = s.client.(*redis.ClusterClient)

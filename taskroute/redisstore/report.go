@@ -10,7 +10,7 @@ import (
 
 // Finding is something about a server's settings that its operator should know.
 type Finding struct {
-	// Serious: tasks may be lost.
+	// Serious: tasks may be lost, or none can be made.
 	Serious bool
 	Text    string
 }
@@ -19,11 +19,11 @@ type Finding struct {
 func (s *Store) Report(ctx context.Context) ([]Finding, error) {
 	var all []Finding
 	err := s.eachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
-		info, err := readInfo(ctx, c, "server", "memory", "persistence")
+		info, err := readInfo(ctx, c, "server", "memory", "persistence", "replication")
 		if err != nil {
 			return fmt.Errorf("read settings of redis at %s: %w", c.Options().Addr, err)
 		}
-		for _, f := range findings(info, appendFsync(ctx, c)) {
+		for _, f := range append(findings(info, appendFsync(ctx, c)), s.copiesFinding(info)...) {
 			f.Text = fmt.Sprintf("redis at %s: %s", c.Options().Addr, f.Text)
 			all = append(all, f)
 		}
@@ -59,6 +59,14 @@ func findings(i info, fsync string) []Finding {
 		found = append(found, Finding{false, "appendfsync is everysec: a failure of the machine may lose the last 1 to 2 s"})
 	}
 	return found
+}
+
+// copiesFinding tells of too few replicas for any call to become a task.
+func (s *Store) copiesFinding(i info) []Finding {
+	if n := i.number("connected_slaves"); n < int64(s.copies) {
+		return []Finding{{true, fmt.Sprintf("it has %d replicas and waitReplicas is %d: until there are more, no call becomes a task", n, s.copies)}}
+	}
+	return nil
 }
 
 func versionFinding(version string) Finding {

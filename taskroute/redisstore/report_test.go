@@ -5,22 +5,25 @@ import (
 	"testing"
 
 	"taskgate/internal/redistest"
+	"taskgate/taskroute/redisstore"
 )
 
 func TestReport(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		args    []string
+		opts    redisstore.Options
 		serious []string
 	}{
-		{"as it should be", []string{"--appendfsync", "always", "--maxmemory", "1gb"}, nil},
-		{"as redis comes", []string{"--appendonly", "no"}, []string{"appendonly is off"}},
-		{"a cache", []string{"--maxmemory", "1gb", "--maxmemory-policy", "allkeys-lru"}, []string{"maxmemory-policy is allkeys-lru"}},
-		{"no sync", []string{"--appendfsync", "no"}, []string{"appendfsync is no"}},
+		{"as it should be", []string{"--appendfsync", "always", "--maxmemory", "1gb"}, redisstore.Options{}, nil},
+		{"as redis comes", []string{"--appendonly", "no"}, redisstore.Options{}, []string{"appendonly is off"}},
+		{"a cache", []string{"--maxmemory", "1gb", "--maxmemory-policy", "allkeys-lru"}, redisstore.Options{}, []string{"maxmemory-policy is allkeys-lru"}},
+		{"no sync", []string{"--appendfsync", "no"}, redisstore.Options{}, []string{"appendfsync is no"}},
+		{"no replicas", nil, redisstore.Options{WaitReplicas: 1}, []string{"it has 0 replicas and waitReplicas is 1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := redistest.Start(t, c.args...)
-			found, err := open(t, server.URL(), "report").Report(t.Context())
+			found, err := openWith(t, server.URL(), c.opts).Report(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -37,7 +37,7 @@ func openRedis(ctx context.Context, cfg config.Config, log *zap.Logger) (taskrou
 	r := cfg.Redis
 	store, err := redisstore.Open(ctx, string(cfg.Store), redisstore.Options{
 		Prefix: r.Prefix, Username: r.Username, Password: r.Password.Value(),
-		Addresses: r.Addresses, MasterName: r.MasterName, PoolSize: r.PoolSize, Timeout: cfg.Timeouts.Store,
+		Addresses: r.Addresses, MasterName: r.MasterName, PoolSize: r.PoolSize, WaitReplicas: r.WaitReplicas, Timeout: cfg.Timeouts.Store,
 	})
 	if err != nil {
 		return nil, err
