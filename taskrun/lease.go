@@ -12,8 +12,9 @@ import (
 // lease is what makes others leave the records of this process alone
 // (contract 6). It never changes: a renewed one takes its place.
 type lease struct {
-	holder string    // the incarnation; a restart is somebody else
-	until  time.Time // surely ours before this, by this process's own clock
+	holder  string    // the incarnation; a restart is somebody else
+	renewed time.Time // by this process's own clock, before the store was asked; zero: never
+	late    time.Time // when a renewal last came late, or anew; zero: never
 }
 
 // errLeaseInDoubt: others may think that this replica is dead, and would take
@@ -27,10 +28,18 @@ func (r *Runner) holder() string { return r.lease.Load().holder }
 // now on. It fails well before the lease is over, and once it was given back.
 func (r *Runner) trustedHolder() (string, error) {
 	l := r.lease.Load()
-	if closed(r.quit) || !time.Now().Before(l.until) {
+	if closed(r.quit) || time.Since(l.renewed) >= r.opts.Lease*3/4 {
 		return "", errLeaseInDoubt
 	}
 	return l.holder, nil
+}
+
+// isCalm tells that the leases of others can be judged. When the store was away
+// for so long that leases have lapsed, it was for this replica too, which knows by
+// its own renewals: then everybody who is alive is given a lease's time to renew.
+func (r *Runner) isCalm() bool {
+	l := r.lease.Load()
+	return time.Since(l.renewed) < r.opts.Lease*3/5 && time.Since(l.late) >= r.opts.Lease
 }
 
 // heartbeatOnce renews the lease. Once a lease has lapsed it is gone: this
@@ -46,7 +55,7 @@ func (r *Runner) heartbeatOnce(ctx context.Context) error {
 	}
 	r.metrics.lapses.Inc()
 	r.log.Warn("this replica's lease had lapsed; other replicas may have given up calls that run here")
-	r.reincarnate()
+	r.lease.Store(&lease{holder: rand.Text(), late: time.Now()})
 	if err := r.beat(ctx, r.holder()); err != nil {
 		return err
 	}
@@ -54,17 +63,19 @@ func (r *Runner) heartbeatOnce(ctx context.Context) error {
 	return nil
 }
 
-// reincarnate makes this replica somebody new, to whom nothing is attributed
-// yet and whom nobody has heard of.
-func (r *Runner) reincarnate() { r.lease.Store(&lease{holder: rand.Text()}) }
-
 func (r *Runner) beat(ctx context.Context, holder string) error {
 	ctx, cancel := r.briefly(ctx)
 	defer cancel()
 	asked := time.Now() // wherever the lease is counted, it begins after this
 	err := r.store.Heartbeat(ctx, holder, r.opts.Lease)
-	if err == nil {
-		r.lease.Store(&lease{holder: holder, until: asked.Add(r.opts.Lease - r.opts.Lease/4)})
+	if err != nil {
+		return err
 	}
-	return err
+	before := r.lease.Load()
+	l := lease{holder: holder, renewed: asked, late: before.late}
+	if !before.renewed.IsZero() && time.Since(before.renewed) >= r.opts.Lease*3/5 {
+		l.late = time.Now()
+	}
+	r.lease.Store(&l)
+	return nil
 }

@@ -11,14 +11,17 @@ import (
 
 const rescuePage = 100
 
-// rescueOnce sees to every record whose holder is dead. One that resists does
-// not keep it from the others.
+// rescueOnce sees to every record whose holder is dead, once that can be judged.
+// One that resists does not keep it from the others.
 func (r *Runner) rescueOnce(ctx context.Context) error {
 	var failed error
 	for cursor := ""; ; {
 		orphans, next, err := r.orphans(ctx, cursor)
 		if err != nil {
 			return errors.Join(failed, err)
+		}
+		if !r.isCalm() { // asked after the page was read, which may have taken as long as the store was away
+			return failed
 		}
 		for _, o := range orphans {
 			if err := r.rescue(ctx, o); err != nil && !final(err) {

@@ -104,6 +104,37 @@ func TestRunnerDoesNotRescueItsOwnRuns(t *testing.T) {
 	})
 }
 
+// While the store is away all leases lapse. When it is back no replica takes
+// another for dead that is only about to renew, however long it was away and
+// whoever is first: what was running goes on, and what has ended is written.
+func TestNobodyIsRobbedAfterAnOutage(t *testing.T) {
+	for _, away := range []time.Duration{leaseTime / 2, leaseTime * 2 / 3, leaseTime * 7 / 10, leaseTime * 3 / 4, leaseTime, 3 * leaseTime} {
+		for _, m := range []mood{down, stubborn} {
+			for apart := time.Duration(0); apart < leaseTime/3; apart += leaseTime / 12 {
+				t.Run(fmt.Sprintf("%v, mood %d, %v apart", away, m, apart), func(t *testing.T) {
+					inBubble(t, func(t *testing.T, w *world) {
+						a := w.replica()
+						time.Sleep(apart)
+						b := w.replica()
+						done, runs := a.call(timeout(0)).handle(), b.call(timeout(0)).handle()
+						time.Sleep(leaseTime)
+						w.store.set(m)
+						w.nth(1).returns(hello)
+						time.Sleep(away)
+						w.store.set(works)
+						time.Sleep(3 * leaseTime)
+						check(t, "status of what has ended", b.get(done).State.Status, taskroute.Completed)
+						check(t, "status of what runs", a.get(runs).State.Status, taskroute.Working)
+						check(t, "runs given up", a.counted("runs_fenced_total")+b.counted("runs_fenced_total"), 0)
+						b.stop()
+						a.becomes(runs, taskroute.Failed, rescued)
+					})
+				})
+			}
+		}
+	}
+}
+
 // A replica that was cut off from the store comes back with a result after its
 // record was given up.
 func TestZombieIsFenced(t *testing.T) {

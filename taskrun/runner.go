@@ -7,6 +7,7 @@ package taskrun
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -81,7 +82,7 @@ func New(store *taskroute.Store, coord *reqcoord.Coordinator, upstreams map[stri
 		metrics: newMetrics(o.Metrics, coord), log: o.Log,
 		draining: make(chan struct{}), quit: make(chan struct{}),
 	}
-	r.reincarnate()
+	r.lease.Store(&lease{holder: rand.Text()}) // somebody new, of whom nobody has heard
 	return r
 }
 

@@ -83,7 +83,10 @@ func notHeld(err error) bool {
 
 // persist repeats a write until it is done, can never be, or is too late.
 func (r *Runner) persist(ctx context.Context, until time.Time, write func(context.Context) error) error {
-	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+	// Often enough to be done, once the store is back, before others take this
+	// replica for dead.
+	longest := r.opts.Lease / 5
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, longest) {
 		brief, cancel := r.briefly(ctx)
 		err := write(brief)
 		cancel()

@@ -4,6 +4,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Cutter is a TCP proxy in front of one address. It passes everything on until
@@ -16,6 +17,7 @@ type Cutter struct {
 	mu     sync.Mutex
 	fault  breakage
 	budget int           // of bytes toward the client, for dropAfter
+	late   time.Duration // of replies, for delay
 	resume chan struct{} // closed and replaced at every change of fault
 	conns  map[net.Conn]bool
 	closed bool
@@ -29,6 +31,7 @@ const (
 	pause
 	beforeReply
 	dropAfter
+	delay
 )
 
 // NewCutter starts a proxy to target, a host and port, until the test ends.
@@ -69,6 +72,14 @@ func (c *Cutter) BeforeReply() { c.set(beforeReply, 0) }
 // DropAfter closes connections once n more bytes have gone toward the client,
 // on all of them together.
 func (c *Cutter) DropAfter(n int) { c.set(dropAfter, n) }
+
+// Delay holds every reply back for so long.
+func (c *Cutter) Delay(late time.Duration) {
+	c.mu.Lock()
+	c.late = late
+	c.mu.Unlock()
+	c.set(delay, 0)
+}
 
 func (c *Cutter) set(f breakage, budget int) {
 	c.mu.Lock()
@@ -142,6 +153,12 @@ func (c *Cutter) allow(n int, reply bool) (allowed int, last bool) {
 		resume := c.resume
 		c.mu.Unlock()
 		<-resume
+		c.mu.Lock()
+	}
+	if c.fault == delay && reply {
+		late := c.late
+		c.mu.Unlock()
+		<-time.After(late)
 		c.mu.Lock()
 	}
 	switch {

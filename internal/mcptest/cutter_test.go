@@ -84,6 +84,15 @@ func TestCutter(t *testing.T) {
 	c.Heal()
 	a.hear("TWO\n")
 
+	c.Delay(100 * time.Millisecond)
+	asked := time.Now()
+	a.say("late")
+	a.hear("LATE\n")
+	if took := time.Since(asked); took < 100*time.Millisecond {
+		t.Errorf("heard after %v though replies are held back", took)
+	}
+	c.Heal()
+
 	c.DropAfter(6)
 	a.say("abc")
 	a.hear("ABC\n")
