@@ -2,9 +2,11 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -101,6 +103,52 @@ func TestListeningToTasksAndToTheUpstream(t *testing.T) {
 	g.CloseStreams()
 	<-h.done
 	check(t, "end", string(h.reply.Message.Result), `{"resultType":"complete",`+tag+`}`)
+}
+
+func TestOneStreamFollowsManyTasks(t *testing.T) {
+	ends := make([]chan struct{}, 10)
+	for i := range ends {
+		ends[i] = make(chan struct{})
+	}
+	g := newGateway(t, func(s *setup) {
+		s.decision.PromoteAfter = 0
+		s.up.call = func(_ context.Context, r upstream.Request, _ upstream.Handler) (upstream.Reply, error) {
+			params, _ := wire.ParseObject(r.Params)
+			n, _ := strconv.Atoi(string(params.Get("arguments")))
+			<-ends[n]
+			return result(`{"content":[]}`), nil
+		}
+	})
+	var ids []string
+	for n := range ends {
+		ids = append(ids, g.ok(g.client("ann").CallTool(t.Context(), "x", strconv.Itoa(n))).TaskID())
+	}
+	h := g.listen("ann", `{"taskIds":["`+strings.Join(ids, `","`)+`"]}`)
+	h.nth(1 + len(ids))
+	for i := range ends {
+		n := (7*i + 3) % len(ends)
+		close(ends[n])
+		note := h.nth(1 + len(ids) + i + 1)
+		state := g.ok(g.client("ann").Task(t.Context(), ids[n])).Result().Without("resultType").Bytes()
+		check(t, "told as tasks/get tells it", note, `tasks {`+tag+`,`+string(state[1:]))
+	}
+	<-h.done
+	check(t, "end", string(h.reply.Message.Result), `{"resultType":"complete",`+tag+`}`)
+	check(t, "notifications", len(h.all()), 1+2*len(ids))
+}
+
+func TestASilentStreamIsKeptAlive(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *gateway) {
+		id := g.ok(g.client("ann").CallTool(t.Context(), "x", `{}`)).TaskID()
+		ctx, cancel := context.WithTimeout(t.Context(), 61*time.Second)
+		defer cancel()
+		r, err := g.client("ann").Call(ctx, "subscriptions/listen", wire.Raw(`{"notifications":{"taskIds":["`+id+`"]}}`))
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("the stream has ended: %v", err)
+		}
+		check(t, "comments in 61 s", strings.Count(string(r.Body), ": keep-alive\n\n"), 4)
+		check(t, "notifications", len(r.Notifications), 2)
+	}, func(s *setup) { s.decision.PromoteAfter, s.up.call = 0, waits })
 }
 
 func TestAChangedListOfToolsIsAskedForAnew(t *testing.T) {

@@ -157,6 +157,11 @@ func (e *legacy) call(w http.ResponseWriter, r *http.Request, rec Received, s *s
 		if e.u.JSON || e.u.Stateless {
 			return nil, wire.Errorf(wire.CodeInternal, "this server has no way to ask")
 		}
+		if !e.u.Insistent {
+			if err := s.declared(questions); err != nil {
+				return nil, err
+			}
+		}
 		return s.ask(x, questions)
 	}
 	e.u.run(x, tool, c, func(result wire.Raw, err *wire.Error) wire.Message {

@@ -86,13 +86,18 @@ func (s *session) stream(id string) *stream {
 	return s.streams[id]
 }
 
-// ask sends all questions on the call's stream and waits for all answers.
-func (s *session) ask(x *exchange, questions []Question) (map[string]wire.Raw, *wire.Error) {
+// declared tells whether the client has said that it can answer.
+func (s *session) declared(questions []Question) *wire.Error {
 	for _, q := range questions {
 		if s.capabilities.Answers(q.Method, q.Params) != nil {
-			return nil, wire.Errorf(wire.CodeInvalidRequest, "Client does not support %s", q.Method)
+			return wire.Errorf(wire.CodeInvalidRequest, "Client does not support %s", q.Method)
 		}
 	}
+	return nil
+}
+
+// ask sends all questions on the call's stream and waits for all answers.
+func (s *session) ask(x *exchange, questions []Question) (map[string]wire.Raw, *wire.Error) {
 	waiting := make([]chan wire.Message, len(questions))
 	for i, q := range questions {
 		id, answer := s.expect()

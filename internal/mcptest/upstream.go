@@ -24,6 +24,8 @@ type Options struct {
 	Stateless bool
 	// Resumable (legacy) gives events ids and honours GET with Last-Event-ID.
 	Resumable bool
+	// Insistent (legacy) asks what its client has not declared as well.
+	Insistent bool
 	// Loss (legacy) is the answer to a session id that is not known (any more).
 	Loss LossForm
 

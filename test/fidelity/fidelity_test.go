@@ -78,7 +78,7 @@ func newEnds(t *testing.T, upstream func(...mcptest.Tool) *mcptest.Upstream, sto
 		return tell(c)
 	}
 	e.up = upstream(mcptest.Tool{Name: "plain", Run: tell}, mcptest.Tool{Name: "task", Run: tell}, mcptest.Tool{Name: "held", Run: ask})
-	g, _ := apptest.Start(t, zap.NewNop(), "store: "+strconv.Quote(store)+"\nupstreams: [{name: tools, url: "+e.up.Start(t)+"}]\n", policyFile)
+	g := apptest.Start(t, zap.NewNop(), "store: "+strconv.Quote(store)+"\nupstreams: [{name: tools, url: "+e.up.Start(t)+"}]\n", policyFile)
 	e.client = mcptest.NewClient(g.Endpoints()[0], mcptest.TasksAndInput)
 	t.Cleanup(e.client.Close)
 	return e

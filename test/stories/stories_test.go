@@ -36,6 +36,8 @@ type story struct {
 	t     *testing.T
 	names names
 	reply chan mcptest.Reply // of the request that was sent last
+	heard chan wire.Message  // notifications that came for it and were not yet told of
+	told  int                // how many were
 	read  int                // of what the upstream has received
 }
 
@@ -55,10 +57,14 @@ func tell(t *testing.T, file string) {
 			limits = strings.TrimSpace(string(f.Data))
 		case "gateway":
 			s.place = build(t, f.Name, string(f.Data), limits)
+		case "another":
+			s.start(t)
+		case "gateway's":
+			s.gateway.Stop(t)
 		case "client":
-			s.send(string(f.Data))
+			s.clients(f)
 		case "answer":
-			s.compare(f, func() string { return s.names.hide(shown(<-s.reply)) })
+			s.compare(f, func() string { return s.names.hide(shown(<-s.reply, s.told)) })
 		case "upstream":
 			s.upstream(f)
 		case "redis":
@@ -78,33 +84,89 @@ func tell(t *testing.T, file string) {
 	}
 }
 
-// upstream is what it has received since the last time, or its word to go on.
+// clients is what the client sends, or what has come so far.
+func (s *story) clients(f *txtar.File) {
+	if !strings.Contains(f.Name, "hears") {
+		s.send(string(f.Data))
+		return
+	}
+	s.compare(f, func() string {
+		var b strings.Builder
+		for range max(strings.Count(string(f.Data), "\n"), 1) {
+			b.Write(s.next().Bytes())
+			b.WriteByte('\n')
+			s.told++
+		}
+		return s.names.hide(b.String())
+	})
+}
+
+// next waits for a notification.
+func (s *story) next() wire.Message {
+	select {
+	case m := <-s.heard:
+		return m
+	case <-time.After(deadline):
+		s.t.Fatalf("after %d notifications nothing more was heard", s.told)
+		return wire.Message{}
+	}
+}
+
+// upstream is what it has received since the last time, or what it does.
 func (s *story) upstream(f *txtar.File) {
 	switch {
 	case strings.Contains(f.Name, "goes on"):
 		s.script.goOn()
+	case strings.Contains(f.Name, "breaks off"):
+		s.up.CutStreams()
+	case strings.Contains(f.Name, "says"):
+		s.says(f)
 	default:
 		want := strings.Count(string(f.Data), "\n")
-		mcptest.Eventually(s.t, deadline, f.Name, func() bool { return len(s.received()) >= max(want, 1) })
+		mcptest.Eventually(s.t, deadline, f.Name, func() bool { return len(s.received(f.Name)) >= max(want, 1) })
 		s.compare(f, func() string {
-			list := s.received()
+			list := s.received(f.Name)
 			s.read += len(list)
 			return s.names.hide(strings.Join(list, "")) // each with its line end
 		})
 	}
 }
 
-// received are the messages that reached the upstream and were not yet told of,
-// less those by which the gateway gets to know it.
-func (s *story) received() []string {
+// says sends messages of the upstream's own to those who listen to it.
+func (s *story) says(f *txtar.File) {
+	mcptest.Eventually(s.t, deadline, "the gateway listens", func() bool { return s.up.Listening() > 0 })
+	for line := range strings.Lines(string(f.Data)) {
+		m, err := wire.Decode([]byte(line))
+		if err != nil {
+			s.t.Fatalf("%s: %v", f.Name, err)
+		}
+		s.up.Broadcast(m)
+	}
+}
+
+// received are the requests that reached the upstream and were not yet told of,
+// less those by which the gateway gets to know it, and less the polls but for the
+// first.
+func (s *story) received(heading string) []string {
 	var list []string
+	polled := false
 	for _, r := range s.up.Requests("") {
 		switch r.Message.Method {
 		case "initialize", "notifications/initialized", "server/discover", "tools/list":
 			continue
+		case "tasks/get":
+			if polled {
+				continue
+			}
+			polled = true
 		}
-		if r.Method == "POST" {
+		switch {
+		case r.Method == "POST" && strings.Contains(heading, wire.HeaderName):
+			list = append(list, wire.HeaderName+": "+r.Header.Get(wire.HeaderName)+", "+string(r.Body)+"\n")
+		case r.Method == "POST":
 			list = append(list, string(r.Body)+"\n")
+		case r.Method == "GET" && r.Header.Get(wire.HeaderLastEvent) != "":
+			list = append(list, "GET with Last-Event-ID: "+r.Header.Get(wire.HeaderLastEvent)+"\n")
 		}
 	}
 	return list[s.read:]
@@ -121,22 +183,20 @@ func (s *story) compare(f *txtar.File, got func() string) {
 	}
 }
 
-// send sends a request and waits for its answer, unless the request says for
-// how many events only. With "until" it is repeated until the answer says that.
+// send sends a request and waits for its answer, unless the request says that
+// the story goes on meanwhile. With "until" it is repeated until the answer says that.
 func (s *story) send(text string) {
 	r := readRequest(s.t, s.names.restore(text))
 	s.reply = make(chan mcptest.Reply, 1)
-	heard := make(chan struct{}, 100)
-	r.options = append(r.options, mcptest.OnNotification(func(wire.Message) { heard <- struct{}{} }))
+	s.heard, s.told = make(chan wire.Message, 100), 0
+	heard := s.heard
+	r.options = append(r.options, mcptest.OnNotification(func(m wire.Message) { heard <- m }))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		s.reply <- s.repeat(r)
 	}()
-	for range r.events {
-		<-heard
-	}
-	if r.events == 0 {
+	if !r.goesOn {
 		<-done
 	}
 }
@@ -150,7 +210,7 @@ func (s *story) repeat(r request) mcptest.Reply {
 	for {
 		got, err := s.client.Call(ctx, r.method, wire.Raw(r.params), r.options...)
 		if err != nil {
-			s.t.Errorf("%s: %v", r.method, err)
+			s.t.Errorf("%s: %v; it has heard %q", r.method, err, got.Body)
 			return got
 		}
 		if strings.Contains(string(got.Body), r.until) {

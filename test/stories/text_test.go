@@ -18,7 +18,7 @@ type request struct {
 	method  string
 	params  string
 	until   string // repeat it until the answer contains this
-	events  int    // wait for so many notifications only
+	goesOn  bool   // do not wait for the answer
 	options []mcptest.Option
 }
 
@@ -36,10 +36,16 @@ func readRequest(t *testing.T, text string) request {
 			r.options = append(r.options, mcptest.WithCapabilities(declared(t, value)))
 		case name == "until":
 			r.until = value
-		case name == "events":
-			r.events, _ = strconv.Atoi(value)
+		case name == "notification":
+			r.options = append(r.options, mcptest.WithID(nil))
+		case name == "meanwhile":
+			r.goesOn = true
 		case name == "progressToken":
 			r.options = append(r.options, mcptest.WithProgress(wire.Raw(value)))
+		case name == "id":
+			r.options = append(r.options, mcptest.WithID(wire.Raw(value)))
+		case name == "logLevel":
+			r.options = append(r.options, mcptest.WithMeta(wire.MetaLogLevel, wire.Raw(value)))
 		case value == "":
 			r.options = append(r.options, mcptest.WithHeader(name))
 		default:
@@ -69,15 +75,16 @@ func declared(t *testing.T, list string) string {
 	return string(o.Bytes())
 }
 
-// shown is an answer with its status, its content type and its messages.
-func shown(r mcptest.Reply) string {
+// shown is an answer with its status, its content type and its messages but for
+// the first, of which the story has told already.
+func shown(r mcptest.Reply, told int) string {
 	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d %s\n", r.Status, mediaType)
+	b.WriteString(strings.TrimSpace(fmt.Sprint(r.Status, " ", mediaType)) + "\n")
 	if retry := r.Header.Get("Retry-After"); retry != "" {
 		fmt.Fprintf(&b, "Retry-After: %s\n", retry)
 	}
-	for _, m := range r.Notifications {
+	for _, m := range r.Notifications[told:] {
 		fmt.Fprintf(&b, "%s\n", m.Bytes())
 	}
 	if r.Message.ID != nil {
@@ -95,15 +102,19 @@ type names struct {
 var (
 	volatile = regexp.MustCompile(`"(taskId|requestState)":"([^"]+)"`)
 	moment   = regexp.MustCompile(`"(createdAt|lastUpdatedAt)":"[^"]*"`)
-	ownID    = regexp.MustCompile(`"(id|progressToken|requestId)":\d+(,"method|[,}])`)
+	stream   = regexp.MustCompile(`stream-\d+/`)
+	ownID    = regexp.MustCompile(`"(id|progressToken|requestId)":(?:\d+|"[A-Z2-7]{8}-\d+")(,"method|[,}])`)
 )
 
 // hide puts names in the place of what is volatile.
 func (n *names) hide(text string) string {
 	for _, m := range volatile.FindAllStringSubmatch(text, -1) {
-		n.name(map[string]string{"taskId": "$task", "requestState": "$state"}[m[1]], m[2])
+		if !strings.HasPrefix(m[2], "their-") { // the upstream's own
+			n.name(map[string]string{"taskId": "$task", "requestState": "$state"}[m[1]], m[2])
+		}
 	}
 	text = strings.NewReplacer(n.values...).Replace(text)
+	text = stream.ReplaceAllString(text, "stream-$$n/")
 	text = moment.ReplaceAllString(text, `"$1":"$$time"`)
 	return ownID.ReplaceAllString(text, `"$1":"$$n"$2`)
 }

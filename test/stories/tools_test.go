@@ -23,13 +23,18 @@ func (s *script) goOn() {
 	s.gate = make(chan struct{})
 }
 
-// wait returns when the story lets the tool go on, or its client has cancelled.
-func (s *script) wait(c *mcptest.Call) {
+// next is closed when the story lets its tools go on the next time. A tool has it
+// before it says something that the story may wait for.
+func (s *script) next() <-chan struct{} {
 	s.mu.Lock()
-	gate := s.gate
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	return s.gate
+}
+
+// wait returns when the story lets the tool go on, or its client has cancelled.
+func wait(c *mcptest.Call, next <-chan struct{}) {
 	select {
-	case <-gate:
+	case <-next:
 	case <-c.Cancelled():
 	}
 }
@@ -38,6 +43,7 @@ func (s *script) tools() []mcptest.Tool {
 	run := map[string]mcptest.Func{
 		"greet":            func(*mcptest.Call) (wire.Raw, *wire.Error) { return mcptest.Text("Hello!"), nil },
 		"report":           s.report,
+		"chatter":          s.chatter,
 		"survey":           survey,
 		"fail":             fail,
 		"refuse":           refuse,
@@ -49,6 +55,7 @@ func (s *script) tools() []mcptest.Tool {
 		"folders":          asks(question("roots", wire.MethodRoots, ``)),
 		"sign twice":       asks(question("here", wire.MethodElicit, signature), question("there", wire.MethodElicit, signature)),
 		"name then report": s.nameThenReport,
+		"report then name": s.reportThenName,
 		"both": asks(mcptest.Elicit("name", "What is your name?"),
 			mcptest.Elicit("colour", "Which colour?")),
 	}
@@ -56,15 +63,16 @@ func (s *script) tools() []mcptest.Tool {
 	for name, f := range run {
 		tools = append(tools, mcptest.Tool{Name: name, Run: f})
 	}
-	return append(tools, mcptest.Tool{Name: "grüße", Run: run["greet"]})
+	return append(tools, mcptest.Tool{Name: "grüße", Run: run["greet"]}, mcptest.Tool{Name: "research", Task: true, Run: s.research})
 }
 
 const signature = `{"message":"Sign","requestedSchema":{"type":"object","properties":{}}}`
 
 // report works until the story lets it go on.
 func (s *script) report(c *mcptest.Call) (wire.Raw, *wire.Error) {
+	next := s.next()
 	c.Progress(1, 2, "Half of it")
-	s.wait(c)
+	wait(c, next)
 	return mcptest.Text("The report."), nil
 }
 
@@ -74,6 +82,38 @@ func (s *script) nameThenReport(c *mcptest.Call) (wire.Raw, *wire.Error) {
 		return nil, err
 	}
 	return s.report(c)
+}
+
+// reportThenName works first and asks then.
+func (s *script) reportThenName(c *mcptest.Call) (wire.Raw, *wire.Error) {
+	if _, err := s.report(c); err != nil {
+		return nil, err
+	}
+	return asks(mcptest.Elicit("name", "What is your name?"))(c)
+}
+
+// chatter says what it can while it works.
+func (s *script) chatter(c *mcptest.Call) (wire.Raw, *wire.Error) {
+	next := s.next()
+	c.Progress(0, 2, "Begun")
+	wait(c, next)
+	next = s.next()
+	c.Notify("notifications/message", wire.Raw(`{"level":"error","data":"of interest to nobody"}`))
+	c.Progress(1, 2, "Half of it")
+	wait(c, next)
+	return mcptest.Text("Said."), nil
+}
+
+// research is a tool that its server runs as a task of its own.
+func (s *script) research(c *mcptest.Call) (wire.Raw, *wire.Error) {
+	next := s.next()
+	c.Progress(1, 0, "Gathering sources")
+	wait(c, next)
+	answers, err := c.Ask(mcptest.Elicit("city", "Which city?"))
+	if err != nil {
+		return nil, err
+	}
+	return wire.Object{}.With("content", wire.Raw(`[]`)).With("structuredContent", answers["city"]).Bytes(), nil
 }
 
 // survey tells how far it is, without a pause.

@@ -15,7 +15,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"taskgate/cmd/gateway/app"
 	"taskgate/cmd/gateway/app/apptest"
 	"taskgate/internal/mcptest"
 	"taskgate/wire"
@@ -26,7 +25,7 @@ const limit = 20 * time.Second
 
 // gateway is a whole gateway in this process.
 type gateway struct {
-	*app.App
+	*apptest.Gateway
 	log   *lockedBuffer // everything, from debug on
 	audit string        // path of the audit log
 }
@@ -37,9 +36,8 @@ func start(t *testing.T, yaml, policy string, environ ...string) *gateway {
 	t.Helper()
 	g := &gateway{log: &lockedBuffer{}}
 	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), g.log, zap.DebugLevel))
-	var dir string
-	g.App, dir = apptest.Start(t, log, "audit: {to: $DIR/audit.log}\n"+yaml, policy, environ...)
-	g.audit = filepath.Join(dir, "audit.log")
+	g.Gateway = apptest.Start(t, log, "audit: {to: $DIR/audit.log}\n"+yaml, policy, environ...)
+	g.audit = filepath.Join(g.Dir, "audit.log")
 	return g
 }
 

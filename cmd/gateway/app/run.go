@@ -76,6 +76,10 @@ func (a *App) serve(l net.Listener, h http.Handler, files *auth.ListenerFiles, f
 	return s
 }
 
+// lastWords is how long what ends calls and streams may take to reach clients
+// when the drain time is over.
+const lastWords = time.Second
+
 // drain lets calls end on their own for the drain time.
 func (a *App) drain(front *http.Server) error {
 	a.log.Info("draining", zap.Int("calls", a.coord.Len()), zap.Duration("atMost", a.cfg.Timeouts.Drain))
@@ -83,11 +87,13 @@ func (a *App) drain(front *http.Server) error {
 	a.proxy.CloseStreams()
 	ctx, cancel := context.WithTimeout(context.Background(), a.cfg.Timeouts.Drain)
 	defer cancel()
+	told, cancelTold := context.WithTimeout(context.Background(), a.cfg.Timeouts.Drain+lastWords)
+	defer cancelTold()
 	stopped := make(chan error, 1)
-	go func() { stopped <- front.Shutdown(ctx) }()
+	go func() { stopped <- front.Shutdown(told) }()
 	err := a.runner.Drain(ctx)
 	if shutErr := <-stopped; shutErr != nil {
-		_ = front.Close() // the drain time is over
+		_ = front.Close() // some client takes nothing
 	}
 	if err != nil {
 		return fmt.Errorf("drain: %w", err)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/zap"
@@ -24,40 +25,55 @@ var defaults = map[string]string{
 	"audit":       "{to: none}",
 }
 
-// Start runs a gateway until the test ends. $DIR in the configuration stands for
-// a directory of its own, which is returned as well; the policy is a file there.
-// A configuration that cannot be loaded, and an error of Run, fail the test.
-func Start(t testing.TB, log *zap.Logger, configuration, policy string, environ ...string) (g *app.App, dir string) {
+// Gateway is a whole gateway, but for what the process adds.
+type Gateway struct {
+	*app.App
+	// Dir is a directory of its own, for which $DIR stands in its configuration.
+	Dir string
+
+	stop func() error
+}
+
+// Start runs a gateway until the test ends. The policy is a file of its Dir. A
+// configuration that cannot be loaded, and an error of Run, fail the test.
+func Start(t testing.TB, log *zap.Logger, configuration, policy string, environ ...string) *Gateway {
 	t.Helper()
-	dir = t.TempDir()
+	g := &Gateway{Dir: t.TempDir()}
 	for name, value := range defaults {
 		if !strings.Contains("\n"+configuration, "\n"+name+":") {
 			configuration = name + ": " + value + "\n" + configuration
 		}
 	}
-	write(t, filepath.Join(dir, "policy.yaml"), policy)
-	write(t, filepath.Join(dir, "config.yaml"), strings.ReplaceAll(configuration, "$DIR", dir))
-	cfg, err := config.Load(filepath.Join(dir, "config.yaml"), environ, nil)
+	write(t, filepath.Join(g.Dir, "policy.yaml"), policy)
+	write(t, filepath.Join(g.Dir, "config.yaml"), strings.ReplaceAll(configuration, "$DIR", g.Dir))
+	cfg, err := config.Load(filepath.Join(g.Dir, "config.yaml"), environ, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g, err = app.New(t.Context(), cfg, "test", log); err != nil {
+	if g.App, err = app.New(t.Context(), cfg, "test", log); err != nil {
 		t.Fatal(err)
 	}
-	run(t, g)
-	return g, dir
+	g.run(t)
+	return g
 }
 
-func run(t testing.TB, g *app.App) {
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+func (g *Gateway) run(t testing.TB) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- g.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Errorf("gateway: %v", err)
-		}
+	g.stop = sync.OnceValue(func() error {
+		cancel()
+		return <-done
 	})
+	t.Cleanup(func() { g.Stop(t) })
+}
+
+// Stop ends the gateway before the test does, as SIGTERM would.
+func (g *Gateway) Stop(t testing.TB) {
+	t.Helper()
+	if err := g.stop(); err != nil {
+		t.Errorf("gateway: %v", err)
+	}
 }
 
 func write(t testing.TB, path, content string) {
