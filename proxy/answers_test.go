@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -243,6 +244,17 @@ func TestCallDoesNotWaitForTheListOfTools(t *testing.T) {
 			check(t, "it took", time.Since(began), want)
 		}
 	}, func(s *setup) { s.up.list = waits })
+}
+
+// The list of tools takes longer than the time after which a waiting client gets
+// headers; a caller who may not do this is refused by status all the same.
+func TestRefusalAfterASlowListOfTools(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *gateway) {
+		r := g.ok(g.client("ann").CallTool(t.Context(), "tool", `{}`))
+		check(t, "status", r.Status, http.StatusForbidden)
+		check(t, "content type", r.Header.Get("Content-Type"), "application/json")
+		check(t, "challenged", strings.Contains(r.Header.Get("WWW-Authenticate"), `scope="write"`), true)
+	}, func(s *setup) { s.up.list = waits; s.decision.Scopes = []string{"write"} })
 }
 
 func TestLogsKeepSecrets(t *testing.T) {

@@ -18,7 +18,6 @@ func (h *Handler) callTool(ctx context.Context, x *exchange, out *responder) (wi
 	if !ok {
 		return nil, badRequest(wire.Errorf(wire.CodeInvalidParams, "Invalid params: params.name is missing or no string"))
 	}
-	defer out.holdOpen()()
 	facts := x.route.tools.facts(ctx, tool, func(ctx context.Context) (wire.Raw, error) { return h.listTools(ctx, x) })
 	if rpc := wire.CheckParamHeaders(x.header, facts.schema, x.params.Get("arguments")); rpc != nil {
 		return nil, badRequest(rpc)
@@ -29,6 +28,7 @@ func (h *Handler) callTool(ctx context.Context, x *exchange, out *responder) (wi
 	if err := h.authorize(x, decision); err != nil {
 		return nil, err
 	}
+	defer out.holdOpen()() // not before: what is refused has a status of its own
 	call := taskrun.Call{
 		Owner: x.owner(), Upstream: x.route.Name, Tool: tool, Params: x.params.Without("task"), Meta: x.meta,
 		Header: x.keptHeaders(), Decision: decision,
