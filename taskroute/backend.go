@@ -106,6 +106,9 @@ type Backend interface {
 	// is returned at the end; a page holds about limit ids, or none at all. It is
 	// a hint: the caller re-checks under Replace.
 	Orphans(ctx context.Context, cursor string, limit int) (orphans []Orphan, next string, err error)
+	// List pages through the ids of all documents: one that is there all the time
+	// comes at least once. Cursor and limit are as in Orphans.
+	List(ctx context.Context, cursor string, limit int) (ids []string, next string, err error)
 	// Heartbeat says that holder is alive for lease from now, by the backend's
 	// clock. It fails with ErrConflict when the lease had lapsed, or the holder
 	// was retired, before. It returns the ids of documents that holder was to be

@@ -121,6 +121,25 @@ func (s *Store) waits(tx *bbolt.Tx, id string, now time.Time) bool {
 	return err != nil || h != nil && s.leases.Orphaned("", h.Runnable, h.Written, now)
 }
 
+// List implements taskroute.Backend. The cursor is the last id of the page.
+func (s *Store) List(ctx context.Context, cursor string, limit int) (ids []string, next string, err error) {
+	err = s.view(ctx, func(tx *bbolt.Tx) error {
+		c := tx.Bucket(bucketTasks).Cursor()
+		for k, _ := c.Seek([]byte(cursor)); k != nil; k, _ = c.Next() {
+			if string(k) == cursor || isPartKey(tx, k) {
+				continue
+			}
+			if len(ids) == limit {
+				next = ids[limit-1]
+				return nil
+			}
+			ids = append(ids, string(k))
+		}
+		return nil
+	})
+	return ids, next, err
+}
+
 // CountOpen implements taskroute.Backend.
 func (s *Store) CountOpen(ctx context.Context, owner string) (n int, err error) {
 	err = s.view(ctx, func(tx *bbolt.Tx) error {

@@ -134,6 +134,25 @@ func (s *Store) Orphans(ctx context.Context, cursor string, limit int) (orphans 
 	return orphans, "", nil
 }
 
+// List implements taskroute.Backend. The cursor is the last id of the page.
+func (s *Store) List(ctx context.Context, cursor string, limit int) (ids []string, next string, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids = slices.Sorted(maps.Keys(s.docs))
+	first, found := slices.BinarySearch(ids, cursor)
+	if found {
+		first++
+	}
+	if ids = ids[first:]; len(ids) > limit {
+		ids = ids[:limit]
+		next = ids[limit-1]
+	}
+	return ids, next, nil
+}
+
 // Heartbeat implements taskroute.Backend.
 func (s *Store) Heartbeat(ctx context.Context, holder string, lease time.Duration) (changed []string, err error) {
 	if err := ctx.Err(); err != nil {

@@ -25,25 +25,26 @@ const (
 	createGrace = 10 * time.Minute
 )
 
-// position is where a sweep is: at a cursor of the server in the set of a holder.
-// It visits the set of holder "" first, then those of the dead in order of name.
+// position is where a sweep is: at a cursor of the server. Orphans is then in the
+// set of a holder, and visits that of holder "" first, then those of the dead in
+// order of name; List is among the keys of a master.
 type position struct {
-	holder string
+	of     string
 	cursor uint64
 }
 
-func (p position) String() string { return strconv.FormatUint(p.cursor, 10) + " " + p.holder }
+func (p position) String() string { return strconv.FormatUint(p.cursor, 10) + " " + p.of }
 
 func parsePosition(s string) (position, error) {
 	if s == "" {
 		return position{}, nil
 	}
-	cursor, holder, _ := strings.Cut(s, " ")
+	cursor, of, _ := strings.Cut(s, " ")
 	n, err := strconv.ParseUint(cursor, 10, 64)
 	if err != nil {
 		return position{}, fmt.Errorf("cursor %q is none of ours", s)
 	}
-	return position{holder, n}, nil
+	return position{of, n}, nil
 }
 
 // Orphans implements taskroute.Backend. Without orphans it is one round trip.
@@ -56,7 +57,7 @@ func (s *Store) Orphans(ctx context.Context, cursor string, limit int) (orphans 
 	var page *redis.ScanCmd
 	if err := s.do(ctx, func(p redis.Pipeliner) {
 		deadReply = deadScript.EvalSha(ctx, p, []string{s.keys.leases()}, deadLimit)
-		page = p.ZScan(ctx, s.keys.held(at.holder), at.cursor, "", int64(limit))
+		page = p.ZScan(ctx, s.keys.held(at.of), at.cursor, "", int64(limit))
 	}); err != nil {
 		return nil, "", err
 	}
@@ -65,12 +66,12 @@ func (s *Store) Orphans(ctx context.Context, cursor string, limit int) (orphans 
 		return nil, "", err
 	}
 	members, pageEnd := page.Val()
-	if _, isDead := dead[at.holder]; isDead || at.holder == "" {
-		if orphans, err = s.sift(ctx, at.holder, members, now, dead[at.holder]); err != nil {
+	if _, isDead := dead[at.of]; isDead || at.of == "" {
+		if orphans, err = s.sift(ctx, at.of, members, now, dead[at.of]); err != nil {
 			return nil, "", err
 		}
 	}
-	return orphans, s.advance(ctx, at.holder, pageEnd, dead), nil
+	return orphans, s.advance(ctx, at.of, pageEnd, dead), nil
 }
 
 // advance is the cursor after a page that ended at pageEnd; 0 is the set's end.
@@ -86,7 +87,7 @@ func (s *Store) advance(ctx context.Context, holder string, pageEnd uint64, dead
 	if i == len(names) {
 		return ""
 	}
-	return position{holder: names[i]}.String()
+	return position{of: names[i]}.String()
 }
 
 // bury takes a dead holder that holds nothing out of later sweeps. It is tidying

@@ -48,6 +48,7 @@ func Run(t *testing.T, open Open) {
 		{"a released and reclaimed document still has its holder's fate", reclaimed},
 		{"a runnable document without a holder waits for a lease", unheld},
 		{"orphans come in pages", orphanPages},
+		{"all documents are listed in pages", listPages},
 		{"a heartbeat tells what others have changed", told},
 		{"open documents are counted by owner", countOpen},
 		{"of parallel reservations of one key one holds", parallelReserve},
