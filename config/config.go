@@ -35,6 +35,8 @@ type Config struct {
 
 	Store Store `yaml:"store" env:"STORE"`
 	Redis Redis `yaml:"redis" envPrefix:"REDIS_"`
+	// Encryption is that of what the store keeps.
+	Encryption Encryption `yaml:"encryption" envPrefix:"ENCRYPTION_"`
 	// Tombstone is how long after its expiry a task's owner is still told that
 	// it has expired.
 	Tombstone time.Duration `yaml:"tombstone" env:"TOMBSTONE"`

@@ -12,6 +12,7 @@ func Default() Config {
 		Audit:       Audit{To: "none"},
 		Store:       "./data/taskgate.db",
 		Redis:       Redis{Prefix: "taskgate"},
+		Encryption:  Encryption{Plaintext: PlaintextRead},
 		Tombstone:   24 * time.Hour,
 		Lease:       10 * time.Second,
 		Limits: Limits{

@@ -39,7 +39,7 @@ func leavesOf(v any, path string) map[string]any {
 // TestExample: config.example.yaml shows every field, and the values that it does
 // not mark as examples are the defaults.
 func TestExample(t *testing.T) {
-	c, err := Load(example, []string{"REDIS_PASSWORD=x", "REPORTS_API_KEY=y", "REPORTS_CLIENT_SECRET=z"}, nil)
+	c, err := Load(example, []string{"REDIS_PASSWORD=x", "REPORTS_API_KEY=y", "REPORTS_CLIENT_SECRET=z", "TASKGATE_STORE_KEY=" + strings.Repeat("0", 64)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestVariables(t *testing.T) {
 
 // TestEveryVariableReachesItsField sets each to something that is not the default.
 func TestEveryVariableReachesItsField(t *testing.T) {
-	values := map[string]string{"redis.password": "env:X", "log.level": "warn", "log.format": "console", "tls.clientAuth": "optional"}
+	values := map[string]string{"redis.password": "env:X", "log.level": "warn", "log.format": "console", "encryption.plaintext": "refuse", "tls.clientAuth": "optional"}
 	for path, def := range leavesOf(Default(), "") {
 		value, ok := values[path]
 		if !ok {

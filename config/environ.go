@@ -102,17 +102,7 @@ func UnknownVariables(environ []string, c Config) []string {
 	return out
 }
 
-func (c Config) refersTo(variable string) bool {
-	ref := "env:" + variable
-	for _, u := range c.Upstreams {
-		for _, s := range u.Headers {
-			if s.reference == ref {
-				return true
-			}
-		}
-		if u.Auth.Token.reference == ref || u.Auth.ClientSecret.reference == ref {
-			return true
-		}
-	}
-	return c.Redis.Password.reference == ref
+func (c Config) refersTo(variable string) (found bool) {
+	c.eachSecret(func(_ string, s *Secret) { found = found || s.reference == "env:"+variable })
+	return found
 }

@@ -102,23 +102,11 @@ func (l *loader) environment() {
 
 // secrets looks up what the secrets refer to.
 func (l *loader) secrets() {
-	l.secret("redis.password", &l.config.Redis.Password)
-	for i, u := range l.config.Upstreams {
-		for _, name := range slices.Sorted(maps.Keys(u.Headers)) {
-			s := u.Headers[name]
-			l.secret(fmt.Sprintf("upstreams[%d].headers.%s", i, name), &s)
-			u.Headers[name] = s
+	l.config.eachSecret(func(path string, s *Secret) {
+		if err := s.resolve(l.environ); err != nil {
+			l.errs = append(l.errs, fmt.Errorf("%s: %w", l.origin(path), err))
 		}
-		auth := &l.config.Upstreams[i].Auth
-		l.secret(fmt.Sprintf("upstreams[%d].auth.token", i), &auth.Token)
-		l.secret(fmt.Sprintf("upstreams[%d].auth.clientSecret", i), &auth.ClientSecret)
-	}
-}
-
-func (l *loader) secret(path string, s *Secret) {
-	if err := s.resolve(l.environ); err != nil {
-		l.errs = append(l.errs, fmt.Errorf("%s: %w", l.origin(path), err))
-	}
+	})
 }
 
 func (l *loader) validate() {

@@ -41,6 +41,7 @@ func (c Config) Validate() error {
 	v.audit(c.Audit)
 	v.browsers(c)
 	v.store(c)
+	v.encryption(c.Encryption)
 	v.policyHeaders(c)
 	v.upstreams(c)
 	v.limits(c.Limits)

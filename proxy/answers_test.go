@@ -42,6 +42,7 @@ func TestStatusCodeAndReasonOfEveryError(t *testing.T) {
 		"malformed id":        {taskroute.ErrMalformed, 200, -32602, ""},
 		"unknown task":        {fmt.Errorf("read: %w", taskroute.ErrNotFound), 200, -32602, ""},
 		"expired task":        {taskroute.ErrExpired, 200, -32602, ""},
+		"unreadable task":     {storeError(fmt.Errorf("read: %w", taskroute.ErrUnreadable)), 200, -32603, "task_unreadable"},
 		"store":               {storeError(errors.New("down")), 503, -32603, "store_unavailable"},
 		"store on a retry":    {fmt.Errorf("%w: down", taskrun.ErrStore), 200, -32603, "store_unavailable"},
 		"request state":       {taskrun.ErrBadState, 200, -32602, "invalid_request_state"},

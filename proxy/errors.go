@@ -89,6 +89,9 @@ func wireError(err error) *wire.Error {
 		return wire.Errorf(wire.CodeInvalidParams, "Invalid params: task not found")
 	case errors.Is(err, taskroute.ErrExpired):
 		return wire.Errorf(wire.CodeInvalidParams, "Invalid params: task has expired")
+	case errors.Is(err, taskroute.ErrUnreadable):
+		return wire.Errorf(wire.CodeInternal, "What is stored of the task cannot be read; its outcome is lost to this gateway").
+			WithData(map[string]any{"reason": "task_unreadable", "retriable": false})
 	case errors.As(err, new(*storeFailure)):
 		return wire.Errorf(wire.CodeInternal, "The task store cannot be reached right now; the task is unharmed, ask again").
 			WithData(map[string]any{"reason": "store_unavailable", "retriable": true})

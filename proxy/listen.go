@@ -67,7 +67,7 @@ func (s *subscription) open(ctx context.Context) error {
 	var known []*taskroute.Record
 	for _, id := range s.filter.TaskIDs {
 		rec, err := s.h.runner.Get(ctx, s.x.owner(), id)
-		if isUnknown(err) {
+		if cannotFollow(err) {
 			continue
 		}
 		if err != nil {
@@ -153,7 +153,7 @@ func (s *subscription) sendChanges(ctx context.Context, ids []string) error {
 		}
 		rec, err := s.h.runner.Get(ctx, s.x.owner(), id)
 		switch {
-		case isUnknown(err): // expired
+		case cannotFollow(err): // expired
 			delete(s.sent, id)
 		case err != nil: // the store is away; the next recheck tries again
 		case rec.Revision > seen:
@@ -186,6 +186,8 @@ func (s *subscription) result() wire.Raw {
 	return wire.Object{}.With("resultType", wire.Quote(wire.ResultComplete)).With("_meta", s.meta()).Bytes()
 }
 
-func isUnknown(err error) bool {
-	return errors.Is(err, taskroute.ErrNotFound) || errors.Is(err, taskroute.ErrExpired) || errors.Is(err, taskroute.ErrMalformed)
+// cannotFollow tells of one task, which is not to keep others from being followed.
+func cannotFollow(err error) bool {
+	return errors.Is(err, taskroute.ErrNotFound) || errors.Is(err, taskroute.ErrExpired) || errors.Is(err, taskroute.ErrMalformed) ||
+		errors.Is(err, taskroute.ErrUnreadable)
 }

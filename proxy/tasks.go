@@ -73,7 +73,7 @@ func (h *Handler) cancelTask(ctx context.Context, x *exchange, _ *responder) (wi
 
 // storeError marks what is neither the client's mistake nor its leaving.
 func storeError(err error) error {
-	known := []error{taskroute.ErrMalformed, taskroute.ErrNotFound, taskroute.ErrExpired}
+	known := []error{taskroute.ErrMalformed, taskroute.ErrNotFound, taskroute.ErrExpired, taskroute.ErrUnreadable}
 	for _, k := range known {
 		if errors.Is(err, k) {
 			return err

@@ -94,7 +94,8 @@ type Backend interface {
 	Create(ctx context.Context, d Doc, nonce string) error
 	// Get returns the document with the wanted parts, in one round trip.
 	// ErrNotFound comes with the tombstone's owner when the document has
-	// expired and is not forgotten yet: Doc.Owner is set then.
+	// expired and is not forgotten yet: Doc.Owner is set then. ErrUnreadable: what
+	// is there is none of the backend's own.
 	Get(ctx context.Context, id string, parts ...Part) (Doc, error)
 	// Replace writes the parts that are not nil, and the index fields, over
 	// revision prev. Errors: ErrNotFound, ErrConflict.

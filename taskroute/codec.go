@@ -26,12 +26,24 @@ func (s *Store) encode(r *Record, set partSet) (Doc, error) {
 		if set&(1<<p) == 0 {
 			continue
 		}
-		var err error
-		if d.Parts[p], err = encodePart(r, p); err != nil {
+		part, err := encodePart(r, p)
+		if err != nil {
 			return Doc{}, fmt.Errorf("encode task: %w", err)
+		}
+		if part != nil {
+			d.Parts[p] = s.opts.Seal.Seal(part, r.ID, boundTo(p, st.Owner)...)
 		}
 	}
 	return d, nil
+}
+
+// boundTo is what a sealed part is bound to beside the task's id. The owner is in
+// the state itself, which therefore opens without.
+func boundTo(p Part, owner Owner) []string {
+	if p == PartState {
+		return []string{"state"}
+	}
+	return []string{[NumParts]string{PartInput: "input", PartOutcome: "outcome", PartRequest: "request"}[p], owner.String()}
 }
 
 func encodePart(r *Record, p Part) ([]byte, error) {
@@ -88,21 +100,26 @@ func decodeOutcome(b []byte) (Outcome, error) {
 }
 
 // decode makes the record of a document. Parts that were not asked for, or are
-// absent, stay zero.
-func decode(d Doc) (*Record, error) {
+// absent, stay zero; the state is always asked for, since it says who the owner
+// is. What cannot be read gives ErrUnreadable.
+func (s *Store) decode(d Doc) (*Record, error) {
 	r := &Record{ID: d.ID, Revision: d.Revision}
-	var err error
-	if r.Outcome, err = decodeOutcome(d.Parts[PartOutcome]); err != nil {
-		return nil, damaged(err)
-	}
-	parts := [NumParts]any{PartState: &r.State, PartInput: &r.Input, PartRequest: &r.Request}
-	for p, v := range parts {
-		if v == nil || d.Parts[p] == nil {
+	for p := range NumParts {
+		if d.Parts[p] == nil {
 			continue
 		}
-		if err := json.Unmarshal(d.Parts[p], v, asStored); err != nil {
-			return nil, damaged(err)
+		part, err := s.opts.Seal.Open(d.Parts[p], d.ID, boundTo(p, r.State.Owner)...)
+		if err == nil {
+			err = decodePart(r, p, part)
 		}
+		if err == nil {
+			continue
+		}
+		err = fmt.Errorf("%w: %w", ErrUnreadable, err)
+		if p != PartState {
+			err = &unreadableError{r.State, err}
+		}
+		return nil, err
 	}
 	if r.State.Format > format {
 		return nil, ErrNewer
@@ -120,7 +137,18 @@ const format = 0
 // that this one must leave alone.
 var ErrNewer = errors.New("task was written by a newer version of the gateway")
 
-func damaged(err error) error { return fmt.Errorf("stored task is damaged: %w", err) }
+func decodePart(r *Record, p Part, part []byte) (err error) {
+	switch p {
+	case PartState:
+		return json.Unmarshal(part, &r.State, asStored)
+	case PartInput:
+		return json.Unmarshal(part, &r.Input, asStored)
+	case PartRequest:
+		return json.Unmarshal(part, &r.Request, asStored)
+	}
+	r.Outcome, err = decodeOutcome(part)
+	return err
+}
 
 // String is the owner as one string; tenants and subjects are length-safe
 // because the separator is escaped.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+
+	"taskgate/internal/seal"
 )
 
 // Errors of Store beyond those of Backend.
@@ -16,6 +18,9 @@ var (
 	ErrMalformed = errors.New("malformed task id")
 	// ErrExpired is told to the owner only.
 	ErrExpired = errors.New("task has expired")
+	// ErrUnreadable: what is stored of the task was damaged, tampered with, or
+	// encrypted with a key that this gateway does not have.
+	ErrUnreadable = errors.New("stored task cannot be read")
 )
 
 // idLength is that of crypto/rand.Text: 130 random bits in base32.
@@ -44,6 +49,8 @@ type By struct {
 	Kind  Kind
 }
 
+func (by By) mayReach(s State) bool { return s.Owner == by.Owner && s.Kind == by.Kind }
+
 // Options of a Store.
 type Options struct {
 	// Now is the clock; it decides expiry.
@@ -52,6 +59,9 @@ type Options struct {
 	Tombstone time.Duration
 	// CacheSize is how many terminal records are kept in memory.
 	CacheSize int
+	// Seal encrypts the parts of records on their way to the backend; nil: they
+	// are stored as they are.
+	Seal *seal.Ring
 }
 
 // Store keeps records in a Backend: the owner rule, expiry, the one
@@ -88,7 +98,7 @@ func (s *Store) Create(ctx context.Context, r *Record) error {
 }
 
 // Get returns the record without its Request. The result is shared: read only.
-// Errors: ErrMalformed, ErrNotFound, ErrExpired.
+// Errors: ErrMalformed, ErrNotFound, ErrExpired, ErrUnreadable.
 func (s *Store) Get(ctx context.Context, by By, id string) (*Record, error) {
 	if !ValidID(id) {
 		return nil, ErrMalformed
@@ -113,8 +123,22 @@ type buriedError struct{ owner Owner }
 func (*buriedError) Error() string { return ErrNotFound.Error() }
 func (*buriedError) Unwrap() error { return ErrNotFound }
 
-// ownersView tells the owner, and nobody else, that a task has expired.
+// unreadableError is ErrUnreadable for a record whose state could be read.
+type unreadableError struct {
+	state State
+	err   error
+}
+
+func (e *unreadableError) Error() string { return e.err.Error() }
+func (e *unreadableError) Unwrap() error { return e.err }
+
+// ownersView tells the owner, and nobody else, that a task has expired, or that
+// it cannot be read; unless that goes for the owner too.
 func ownersView(by By, err error) error {
+	var unreadable *unreadableError
+	if errors.As(err, &unreadable) && !by.mayReach(unreadable.state) {
+		return ErrNotFound
+	}
 	var buried *buriedError
 	if errors.As(err, &buried) && buried.owner == by.Owner && by.Kind == Task {
 		return ErrExpired
@@ -128,7 +152,7 @@ func ownersView(by By, err error) error {
 // admit is the owner rule for a record that is still there. One whose tombstone
 // would be gone too is unknown, even when the backend has not collected it yet.
 func (s *Store) admit(by By, r *Record) error {
-	if r.State.Owner != by.Owner || r.State.Kind != by.Kind {
+	if !by.mayReach(r.State) {
 		return ErrNotFound
 	}
 	now := s.opts.Now()
@@ -165,7 +189,7 @@ func (s *Store) load(ctx context.Context, id string, parts ...Part) (*Record, er
 	if err != nil {
 		return nil, fmt.Errorf("read task: %w", err)
 	}
-	return decode(d)
+	return s.decode(d)
 }
 
 // Update applies change to the record on behalf of by and stores the outcome,

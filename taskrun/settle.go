@@ -90,7 +90,7 @@ func (r *Runner) persist(ctx context.Context, until time.Time, write func(contex
 		brief, cancel := r.briefly(ctx)
 		err := write(brief)
 		cancel()
-		if err == nil || final(err) || (!until.IsZero() && !r.opts.Now().Before(until)) {
+		if err == nil || final(err) || errors.Is(err, taskroute.ErrUnreadable) || (!until.IsZero() && !r.opts.Now().Before(until)) {
 			return err
 		}
 		r.metrics.retries.Inc()

@@ -16,7 +16,7 @@ type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Serve MCP clients in front of one or more MCP servers."`
 	Check   checkCmd   `cmd:"" help:"Check policy files."`
 	Explain explainCmd `cmd:"" help:"Say what policy makes of a call, and why."`
-	Store   storeCmd   `cmd:"" help:"Look after an embedded store while no gateway has it open."`
+	Store   storeCmd   `cmd:"" help:"Look after a store; an embedded one while no gateway has it open."`
 	Demo    demoCmd    `cmd:"" help:"Watch a slow tool become a task; needs nothing installed."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }

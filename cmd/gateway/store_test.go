@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -46,6 +47,29 @@ func TestStoreCommands(t *testing.T) {
 		var out bytes.Buffer
 		if err := c.run(&kong.Kong{Stdout: &out}); err != nil || !strings.HasPrefix(out.String(), c.want) {
 			t.Errorf("got %q, %v; want %q", out.String(), err, c.want)
+		}
+	}
+}
+
+func TestRekeyCommand(t *testing.T) {
+	path, dir := storeWithATask(t), t.TempDir()
+	yaml := "store: " + path + "\nupstreams: [{name: u, url: http://127.0.0.1:1/mcp}]\nencryption: {keys: [env:STORE_KEY]}\n"
+	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := storeRekeyCmd{Config: filepath.Join(dir, "config.yaml")}
+	for _, step := range []struct {
+		key, want string
+		err       error
+	}{
+		{"1", "tasks: 1, encrypted anew: 1, not readable: 0\n", nil},
+		{"1", "tasks: 1, encrypted anew: 0, not readable: 0\n", nil},
+		{"2", "tasks: 1, encrypted anew: 0, not readable: 1\n", errNotRekeyed},
+	} {
+		t.Setenv("STORE_KEY", strings.Repeat(step.key, 64))
+		var out bytes.Buffer
+		if err := c.Run(&kong.Kong{Stdout: &out}); !errors.Is(err, step.err) || out.String() != step.want {
+			t.Errorf("key %s: got %q, %v; want %q, %v", step.key, out.String(), err, step.want, step.err)
 		}
 	}
 }

@@ -158,7 +158,7 @@ func readHeader(tx *bbolt.Tx, id string) (*header, error) {
 	}
 	h := new(header)
 	if err := json.Unmarshal(raw, h); err != nil {
-		return nil, fmt.Errorf("header of a stored task is damaged: %w", err)
+		return nil, fmt.Errorf("%w: its header: %w", taskroute.ErrUnreadable, err)
 	}
 	return h, nil
 }

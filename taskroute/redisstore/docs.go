@@ -151,7 +151,7 @@ func (s *Store) Get(ctx context.Context, id string, parts ...taskroute.Part) (ta
 	d := taskroute.Doc{ID: id}
 	var err error
 	if d.Revision, err = strconv.ParseUint(rev, 10, 64); err != nil {
-		return taskroute.Doc{}, fmt.Errorf("stored task is damaged: %w", err)
+		return taskroute.Doc{}, fmt.Errorf("%w: its revision: %w", taskroute.ErrUnreadable, err)
 	}
 	for i, p := range parts {
 		if v, ok := values[i+1].(string); ok {

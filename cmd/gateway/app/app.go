@@ -111,7 +111,7 @@ func (a *App) dialUpstreams(version string) error {
 
 func (a *App) assemble() error {
 	cfg := a.cfg
-	store, err := taskroute.NewStore(a.backend, taskroute.Options{Now: a.backend.Now, Tombstone: cfg.Tombstone, CacheSize: terminalCache})
+	store, err := newStore(a.backend, cfg)
 	if err != nil {
 		return err
 	}
@@ -147,9 +147,8 @@ func (a *App) assemble() error {
 
 // What no operator had a reason to change yet.
 const (
-	terminalCache = 4096      // records
-	maxTaskIDs    = 1000      // that one listen stream may follow
-	reread        = time.Hour // of a running call's record, though no heartbeat has told of a change
+	maxTaskIDs = 1000      // that one listen stream may follow
+	reread     = time.Hour // of a running call's record, though no heartbeat has told of a change
 )
 
 func onLoopback(l net.Listener) bool {

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -10,51 +9,8 @@ import (
 	"go.uber.org/zap"
 
 	"taskgate/config"
-	"taskgate/taskroute"
-	"taskgate/taskroute/boltstore"
-	"taskgate/taskroute/memstore"
-	"taskgate/taskroute/redisstore"
 	"taskgate/upstream"
 )
-
-// openStore opens the store that the configuration names.
-func openStore(ctx context.Context, cfg config.Config, log *zap.Logger) (taskroute.Backend, error) {
-	switch cfg.Store.Kind() {
-	case config.StoreMemory:
-		return memstore.New(time.Now), nil
-	case config.StoreEmbedded:
-		store, err := boltstore.Open(string(cfg.Store), time.Now)
-		if err != nil {
-			return nil, err // not store, which would be a Backend that is not nil
-		}
-		return store, nil
-	}
-	return openRedis(ctx, cfg, log)
-}
-
-// openRedis connects, and tells of settings that may lose tasks.
-func openRedis(ctx context.Context, cfg config.Config, log *zap.Logger) (taskroute.Backend, error) {
-	r := cfg.Redis
-	store, err := redisstore.Open(ctx, string(cfg.Store), redisstore.Options{
-		Prefix: r.Prefix, Username: r.Username, Password: r.Password.Value(),
-		Addresses: r.Addresses, MasterName: r.MasterName, PoolSize: r.PoolSize, WaitReplicas: r.WaitReplicas, Timeout: cfg.Timeouts.Store,
-	})
-	if err != nil {
-		return nil, err
-	}
-	findings, err := store.Report(ctx)
-	if err != nil {
-		log.Warn("the settings of Redis could not be looked at", zap.Error(err))
-	}
-	for _, f := range findings {
-		level := zap.InfoLevel
-		if f.Serious {
-			level = zap.WarnLevel
-		}
-		log.Log(level, f.Text)
-	}
-	return store, nil
-}
 
 // newCaller makes the connector to one upstream.
 func newCaller(u config.Upstream, cfg config.Config, version string, keep *upkeep, log *zap.Logger, reg prometheus.Registerer) (upstream.Caller, error) {
