@@ -18,9 +18,7 @@ import (
 // Handler serves the admin endpoints.
 type Handler struct {
 	mux      *http.ServeMux
-	coord    *reqcoord.Coordinator
-	ping     func(context.Context) error
-	policy   func() PolicyStatus
+	from     Sources
 	draining atomic.Bool
 }
 
@@ -32,14 +30,23 @@ type PolicyStatus struct {
 	Error     string    `json:"error,omitempty"` // why the files that are there now do not hold
 }
 
-// New returns a Handler. ping asks the store whether it is there, policy what
-// is loaded.
-func New(coord *reqcoord.Coordinator, ping func(context.Context) error, policy func() PolicyStatus, metrics prometheus.Gatherer) *Handler {
-	h := &Handler{mux: http.NewServeMux(), coord: coord, ping: ping, policy: policy}
+// Sources are what a Handler asks. All are required.
+type Sources struct {
+	Coord   *reqcoord.Coordinator
+	Ping    func(context.Context) error // whether the store is there
+	Policy  func() PolicyStatus
+	Tools   func() []Tool
+	Metrics prometheus.Gatherer
+}
+
+// New returns a Handler.
+func New(from Sources) *Handler {
+	h := &Handler{mux: http.NewServeMux(), from: from}
 	h.mux.HandleFunc("GET /healthz", h.health)
 	h.mux.HandleFunc("GET /readyz", h.ready)
 	h.mux.HandleFunc("GET /calls", h.calls)
-	h.mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	h.mux.HandleFunc("GET /tools", h.tools)
+	h.mux.Handle("GET /metrics", promhttp.HandlerFor(from.Metrics, promhttp.HandlerOpts{}))
 	return h
 }
 
@@ -61,16 +68,16 @@ const pingTimeout = 2 * time.Second
 // the replica unready: calls still pass, and every replica has the same store.
 func (h *Handler) ready(w http.ResponseWriter, r *http.Request) {
 	if h.draining.Load() {
-		reply(w, http.StatusServiceUnavailable, map[string]any{"status": "draining", "calls": h.coord.Len()})
+		reply(w, http.StatusServiceUnavailable, map[string]any{"status": "draining", "calls": h.from.Coord.Len()})
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), pingTimeout)
 	defer cancel()
 	store := "ok"
-	if err := h.ping(ctx); err != nil {
+	if err := h.from.Ping(ctx); err != nil {
 		store = "unreachable: " + err.Error()
 	}
-	reply(w, http.StatusOK, map[string]any{"status": "ok", "store": store, "policy": h.policy()})
+	reply(w, http.StatusOK, map[string]any{"status": "ok", "store": store, "policy": h.from.Policy()})
 }
 
 type call struct {
@@ -83,7 +90,7 @@ type call struct {
 // calls lists what is in flight, without arguments and callers.
 func (h *Handler) calls(w http.ResponseWriter, _ *http.Request) {
 	list := []call{}
-	for _, c := range h.coord.Snapshot() {
+	for _, c := range h.from.Coord.Snapshot() {
 		list = append(list, call{Upstream: c.Upstream, Method: c.Method, Tool: c.Tool, Seconds: c.Age.Seconds()})
 	}
 	reply(w, http.StatusOK, map[string]any{"calls": list})

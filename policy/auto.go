@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"time"
 
 	"taskgate/internal/strictyaml"
@@ -61,7 +62,7 @@ func (d *Decision) seed() {
 // at is the decision for a call whose tool has the query's pace.
 func (d Decision) at(q Query) Decision {
 	if d.learns.promoteAfter {
-		d.PromoteAfter = d.Auto.promoteAfter(q)
+		d.PromoteAfter, _ = d.Auto.promoteAfter(q)
 	}
 	if d.learns.pollInterval {
 		rest := max(q.Pace.Usual-d.PromoteAfter, 0)
@@ -73,22 +74,34 @@ func (d Decision) at(q Query) Decision {
 // pollsPerRest is how often a client should ask while the usual call goes on.
 const pollsPerRest = 5
 
-// promoteAfter is 0 for a tool that nearly always takes longer than is waited
-// for, and leaves one that is nearly always quick twice the time it takes. While
-// little is known a tool that says it may run as a task (execution.taskSupport
-// of 2025-11-25) is not waited for long; "forbidden" there says nothing of speed.
-func (a Auto) promoteAfter(q Query) time.Duration {
+// promoteAfter is how long a call is waited for, and why. Once enough is known, 0
+// for a tool that nearly always takes longer than is waited for, and else twice
+// the time that its quick calls take.
+//
+// Before that it follows from what the tool says of itself. One that may run as a
+// task (execution.taskSupport of 2025-11-25) is not waited for long; "forbidden"
+// there says nothing of speed. One that only reads, and only what is its own, is
+// nearly always a look-up. The other annotations say what a tool does, not for
+// how long: readOnlyHint alone is a look-up as well as a report of an hour.
+func (a Auto) promoteAfter(q Query) (time.Duration, string) {
 	switch p := q.Pace; {
 	case p.Calls >= enough && p.Quick > a.Max:
-		return 0
+		return 0, "it nearly always takes longer than auto.max"
 	case p.Calls >= enough && p.Slow <= a.Max:
-		return within(2*p.Slow, a.Min, a.Max)
-	case p.Calls >= enough: // some are quick: those are worth the wait
-		return within(2*p.Quick, a.Min, a.Max)
+		return within(2*p.Slow, a.Min, a.Max), "twice what it takes at most, nearly always"
+	case p.Calls >= enough: // those are worth the wait
+		return within(2*p.Quick, a.Min, a.Max), "twice what its quick calls take; others take longer than auto.max"
 	case q.TaskSupport == string(Optional) || q.TaskSupport == string(Required):
-		return a.Min
+		return a.Min, "it says that it may run as a task (taskSupport)"
+	case readsOnlyItsOwn(q.Annotations):
+		return a.Max, "it says that it only reads, and only what is its own (readOnlyHint, and openWorldHint: false)"
 	}
-	return within(usualWait, a.Min, a.Max)
+	return within(usualWait, a.Min, a.Max), "nothing is known of it"
+}
+
+func readsOnlyItsOwn(annotations json.RawMessage) bool {
+	h, err := parseHints(annotations)
+	return err == nil && h.ReadOnly && h.OpenWorld != nil && !*h.OpenWorld
 }
 
 // usualWait is promoteAfter as it is built in.

@@ -138,15 +138,9 @@ func (k *checkAgainst) rerun(r *rule, t Tool) {
 	if r.decision.OnLoss != LossReruns {
 		return
 	}
-	var hints struct {
-		ReadOnly    bool `json:"readOnlyHint"`
-		Destructive bool `json:"destructiveHint"`
-		Idempotent  bool `json:"idempotentHint"`
-	}
-	if len(t.Annotations) > 0 {
-		if err := json.Unmarshal(t.Annotations, &hints); err != nil {
-			k.find(Warning, r, "onLoss", "%s.onLoss: the annotations of tool %q cannot be read: %v", r.path, t.Name, err)
-		}
+	hints, err := parseHints(t.Annotations)
+	if err != nil {
+		k.find(Warning, r, "onLoss", "%s.onLoss: the annotations of tool %q cannot be read: %v", r.path, t.Name, err)
 	}
 	switch {
 	case hints.ReadOnly || hints.Idempotent:

@@ -1,10 +1,8 @@
 package policy
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -37,7 +35,8 @@ type Explanation struct {
 	Passed   []Passed
 	Decision Decision
 	Values   []Value
-	Limits   []Limit // in the order in which a call meets them; none for a call that is refused
+	Learned  []Learned // what follows from how long the tool takes; none when nothing does
+	Limits   []Limit   // in the order in which a call meets them; none for a call that is refused
 	Wire     []string
 }
 
@@ -57,7 +56,7 @@ func Explain(s *Set, q Query, declared bool, more ...Limit) Explanation {
 		e.Passed = append(e.Passed, Passed{r.name, r.source(), why})
 	}
 	e.Decision = winner.decision.at(q)
-	e.Values = winner.values()
+	e.Values, e.Learned = winner.values(), e.Decision.learned(q)
 	if declared || e.Decision.Undeclared != Reject {
 		e.Limits = slices.Concat(queueLimit(e.Decision), more, limitsOf(e.Decision, declared))
 	}
@@ -177,87 +176,4 @@ func question(d Decision) string {
 		return "A question of the upstream before there is a task: an InputRequiredResult."
 	}
 	return "A question of the upstream: the task at once, with status input_required."
-}
-
-// values lists what holds for a rule and why.
-func (r *rule) values() []Value {
-	d, origins := r.layers.resolve()
-	out := []Value{
-		{Field: "task", Text: string(d.Task)},
-		{Field: "promoteAfter", Text: d.Auto.text(d.learns.promoteAfter, d.PromoteAfter, "auto", d.Auto.Min, d.Auto.Max)},
-		{Field: "timeout", Text: orNone(d.Timeout)},
-		{Field: "idleTimeout", Text: orNone(d.IdleTimeout)},
-		{Field: "ttl", Text: orNone(d.TTL)},
-		{Field: "pollInterval", Text: d.Auto.text(d.learns.pollInterval, d.PollInterval, "adaptive", d.Auto.MinPoll, d.Auto.MaxPoll)},
-		{Field: "auto", Text: fmt.Sprintf("promoteAfter %s to %s, pollInterval %s to %s", short(d.Auto.Min), short(d.Auto.Max), short(d.Auto.MinPoll), short(d.Auto.MaxPoll))},
-		{Field: "input", Text: string(d.Input)},
-		{Field: "inputTimeout", Text: d.InputTimeout.text()},
-		{Field: "onLoss", Text: string(d.OnLoss)},
-		{Field: "maxAttempts", Text: fmt.Sprint(d.MaxAttempts)},
-		{Field: "concurrency", Text: d.Concurrency.text()},
-		{Field: "dedupe", Text: d.Dedupe.text()},
-		{Field: "undeclared", Text: string(d.Undeclared)},
-		{Field: "scopes", Text: cmp.Or(strings.Join(d.Scopes, " "), "none")},
-	}
-	for i := range out {
-		out[i].Origin = origins[out[i].Field]
-	}
-	return out
-}
-
-// text is what a gateway that has measured nothing makes of a setting.
-func (Auto) text(learns bool, d time.Duration, word string, low, high time.Duration) string {
-	if !learns {
-		return short(d)
-	}
-	return fmt.Sprintf("%s: %s to begin with, from %s to %s by what is measured", word, short(d), short(low), short(high))
-}
-
-func (t InputTimeout) text() string {
-	if t.After == 0 {
-		return "none"
-	}
-	return fmt.Sprintf("%s, then %s", short(t.After), t.Then)
-}
-
-func (c Concurrency) text() string {
-	if c.Limit == 0 {
-		return "no limit"
-	}
-	text := fmt.Sprintf("%d at once per %s, %d waiting", c.Limit, c.Per, c.Queue)
-	if c.Queue > 0 && c.Wait > 0 {
-		text += " at most " + short(c.Wait)
-	}
-	return text
-}
-
-func (d Dedupe) text() string {
-	if d.Within == 0 {
-		return "none"
-	}
-	keys := make([]string, len(d.By))
-	for i, k := range d.By {
-		keys[i] = string(k)
-	}
-	return fmt.Sprintf("same %s within %s", strings.Join(keys, ", "), short(d.Within))
-}
-
-// orNone writes a duration of which zero means that there is none.
-func orNone(d time.Duration) string {
-	if d == 0 {
-		return "none"
-	}
-	return short(d)
-}
-
-// short writes a duration as people do: 2h and not 2h0m0s.
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }

@@ -32,6 +32,9 @@ rules:
     inputTimeout: {after: 1s, then: fail}
   - match: {tool: shy}
     undeclared: reject
+  - match: {tool: "auto_*"}
+    promoteAfter: auto
+    pollInterval: adaptive
 `
 
 // TestExplain compares whole explanations, as `gateway explain` prints them.
@@ -50,6 +53,8 @@ func TestExplain(t *testing.T) {
 		{"held", Query{Tool: "draft"}, false, nil},
 		{"forbidden", Query{Tool: "ping"}, true, nil},
 		{"refused", Query{Tool: "shy"}, false, nil},
+		{"nothing-learned", Query{Tool: "auto_new", TaskSupport: "optional"}, true, nil},
+		{"learned", Query{Tool: "auto_slow", Pace: paced(20, 50*time.Second).Pace("u", "t")}, true, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.q.Upstream = "reports"

@@ -13,6 +13,7 @@ func (e Explanation) WriteText(w io.Writer) error {
 	fmt.Fprintf(&b, "%s of %s is decided by %q at %s.\n", e.Query.Tool, e.Query.Upstream, e.Decision.Rule, e.Decision.Source)
 	e.passed(&b)
 	e.values(&b)
+	e.learned(&b)
 	e.limits(&b)
 	e.wire(&b)
 	_, err := io.WriteString(w, b.String())
@@ -35,6 +36,17 @@ func (e Explanation) values(b *strings.Builder) {
 	table(b, len(e.Values), func(i int) []string {
 		v := e.Values[i]
 		return []string{v.Field, v.Text, strings.TrimSpace(v.Origin.Level + " " + v.Origin.Source)}
+	})
+}
+
+func (e Explanation) learned(b *strings.Builder) {
+	if len(e.Learned) == 0 {
+		return
+	}
+	b.WriteString("\nWhat follows from how long the tool takes:\n")
+	table(b, len(e.Learned), func(i int) []string {
+		l := e.Learned[i]
+		return []string{l.Field, l.Text, l.Why}
 	})
 }
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -22,19 +23,26 @@ func TestAutoFollowsWhatWasMeasured(t *testing.T) {
 		name    string
 		p       *Pacer
 		support string
+		notes   string           // annotations
 		promote [2]time.Duration // from, to
 		poll    [2]time.Duration
 	}{
-		{"nothing is known", NewPacer(), "", [2]time.Duration{2 * time.Second, 2 * time.Second}, [2]time.Duration{time.Second, time.Second}},
-		{"it may run as a task", NewPacer(), "optional", [2]time.Duration{500 * time.Millisecond, 500 * time.Millisecond}, [2]time.Duration{time.Second, time.Second}},
-		{"forbidden says nothing", NewPacer(), "forbidden", [2]time.Duration{2 * time.Second, 2 * time.Second}, [2]time.Duration{time.Second, time.Second}},
-		{"too few calls", paced(enough-1, time.Hour), "", [2]time.Duration{2 * time.Second, 2 * time.Second}, [2]time.Duration{time.Minute, time.Minute}},
-		{"always slow", paced(20, 50*time.Second), "", [2]time.Duration{0, 0}, [2]time.Duration{10 * time.Second, 15 * time.Second}},
-		{"always quick", paced(20, time.Second), "", [2]time.Duration{2 * time.Second, 3 * time.Second}, [2]time.Duration{time.Second, time.Second}},
-		{"very quick", paced(20, time.Millisecond), "", [2]time.Duration{500 * time.Millisecond, 500 * time.Millisecond}, [2]time.Duration{time.Second, time.Second}},
-		{"now quick, now slow", paced(20, time.Second, time.Minute), "", [2]time.Duration{2 * time.Second, 3 * time.Second}, [2]time.Duration{time.Second, 20 * time.Second}},
+		{"nothing is known", NewPacer(), "", ``, [2]time.Duration{2 * time.Second, 2 * time.Second}, [2]time.Duration{time.Second, time.Second}},
+		{"it may run as a task", NewPacer(), "optional", ``, [2]time.Duration{500 * time.Millisecond, 500 * time.Millisecond}, [2]time.Duration{time.Second, time.Second}},
+		{"forbidden says nothing", NewPacer(), "forbidden", ``, [2]time.Duration{2 * time.Second, 2 * time.Second}, [2]time.Duration{time.Second, time.Second}},
+		{"it reads only what is its own", NewPacer(), "", `{"readOnlyHint":true,"openWorldHint":false}`, [2]time.Duration{5 * time.Second, 5 * time.Second}, [2]time.Duration{time.Second, time.Second}},
+		{"it reads, and may run as a task", NewPacer(), "required", `{"readOnlyHint":true,"openWorldHint":false}`, [2]time.Duration{500 * time.Millisecond, 500 * time.Millisecond}, [2]time.Duration{time.Second, time.Second}},
+		{"it reads who knows what", NewPacer(), "", `{"readOnlyHint":true}`, [2]time.Duration{2 * time.Second, 2 * time.Second}, [2]time.Duration{time.Second, time.Second}},
+		{"it changes only what is its own", NewPacer(), "", `{"openWorldHint":false,"idempotentHint":true}`, [2]time.Duration{2 * time.Second, 2 * time.Second}, [2]time.Duration{time.Second, time.Second}},
+		{"its annotations make no sense", NewPacer(), "", `{"readOnlyHint":true,"openWorldHint":"no"}`, [2]time.Duration{2 * time.Second, 2 * time.Second}, [2]time.Duration{time.Second, time.Second}},
+		{"it reads, and always slowly", paced(20, 50*time.Second), "", `{"readOnlyHint":true,"openWorldHint":false}`, [2]time.Duration{0, 0}, [2]time.Duration{10 * time.Second, 15 * time.Second}},
+		{"too few calls", paced(enough-1, time.Hour), "", ``, [2]time.Duration{2 * time.Second, 2 * time.Second}, [2]time.Duration{time.Minute, time.Minute}},
+		{"always slow", paced(20, 50*time.Second), "", ``, [2]time.Duration{0, 0}, [2]time.Duration{10 * time.Second, 15 * time.Second}},
+		{"always quick", paced(20, time.Second), "", ``, [2]time.Duration{2 * time.Second, 3 * time.Second}, [2]time.Duration{time.Second, time.Second}},
+		{"very quick", paced(20, time.Millisecond), "", ``, [2]time.Duration{500 * time.Millisecond, 500 * time.Millisecond}, [2]time.Duration{time.Second, time.Second}},
+		{"now quick, now slow", paced(20, time.Second, time.Minute), "", ``, [2]time.Duration{2 * time.Second, 3 * time.Second}, [2]time.Duration{time.Second, 20 * time.Second}},
 	} {
-		d := s.Decide(Query{Upstream: "u", Tool: "t", TaskSupport: c.support, Pace: c.p.Pace("u", "t")})
+		d := s.Decide(Query{Upstream: "u", Tool: "t", TaskSupport: c.support, Annotations: json.RawMessage(c.notes), Pace: c.p.Pace("u", "t")})
 		if d.PromoteAfter < c.promote[0] || d.PromoteAfter > c.promote[1] {
 			t.Errorf("%s: promoteAfter is %v, want %v", c.name, d.PromoteAfter, c.promote)
 		}

@@ -3,6 +3,8 @@ package proxy
 import (
 	"context"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +28,38 @@ type toolFacts struct {
 	annotations wire.Raw
 	schema      wire.Raw // only when it names headers (x-mcp-header)
 	taskSupport string   // of 2025-11-25
+}
+
+// Tool is what an upstream has listed of one of its tools, and policy looks at.
+type Tool struct {
+	Upstream    string
+	Name        string
+	Annotations wire.Raw // nil: none
+	TaskSupport string   // execution.taskSupport of 2025-11-25; "": none
+}
+
+// Tools are those that upstreams have listed as far as it is known, by upstream
+// and name.
+func (h *Handler) Tools() []Tool {
+	var all []Tool
+	for _, r := range h.routes {
+		for _, t := range r.tools.list() {
+			t.Upstream = r.Name
+			all = append(all, t)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Tool) int { return strings.Compare(a.Upstream, b.Upstream) })
+	return all
+}
+
+// Lists tells whether the upstream is known to list the tool.
+func (h *Handler) Lists(upstream, tool string) bool {
+	for _, r := range h.routes {
+		if r.Name == upstream {
+			return r.tools.lists(tool)
+		}
+	}
+	return false
 }
 
 func newToolbox(retry time.Duration, now func() time.Time) *toolbox {
@@ -87,6 +121,25 @@ func (t *toolbox) learn(result wire.Raw) {
 		t.tools = map[string]toolFacts{}
 	}
 	maps.Copy(t.tools, tools)
+}
+
+// list is what is known of all tools, by name.
+func (t *toolbox) list() []Tool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make([]Tool, 0, len(t.tools))
+	for _, name := range slices.Sorted(maps.Keys(t.tools)) {
+		f := t.tools[name]
+		out = append(out, Tool{Name: name, Annotations: f.annotations, TaskSupport: f.taskSupport})
+	}
+	return out
+}
+
+func (t *toolbox) lists(tool string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.tools[tool]
+	return ok
 }
 
 // note takes a notification in: when the list has changed, nothing is known any

@@ -20,18 +20,12 @@ type explainCmd struct {
 	Args       string            `help:"The call's arguments." default:"{}" placeholder:"JSON"`
 	Principal  string            `help:"Who calls, as tenant/subject." default:"default/anonymous"`
 	Header     map[string]string `help:"A request header that policy sees; may be repeated." placeholder:"NAME=VALUE"`
+	Live       string            `help:"The adminListen of a gateway that runs, for what it knows of the tool." placeholder:"URL"`
 	Undeclared bool              `help:"The client does not declare the tasks extension."`
 }
 
 // Run prints the explanation.
 func (c *explainCmd) Run(k *kong.Kong) error {
-	if !json.Valid([]byte(c.Args)) {
-		return fmt.Errorf("--args is not JSON: %s", c.Args)
-	}
-	tenant, subject, ok := strings.Cut(c.Principal, "/")
-	if !ok {
-		return fmt.Errorf("--principal must be tenant/subject, not %q", c.Principal)
-	}
 	cfg, sees, err := c.load()
 	if err != nil {
 		return err
@@ -40,8 +34,31 @@ func (c *explainCmd) Run(k *kong.Kong) error {
 	if err != nil {
 		return err
 	}
-	q := policy.Query{Upstream: c.Upstream, Tool: c.Tool, Arguments: json.RawMessage(c.Args), Tenant: tenant, Subject: subject, Headers: c.headers(sees)}
+	q, err := c.query(sees)
+	if err != nil {
+		return err
+	}
+	if c.Live != "" {
+		if err := askLive(c.Live, &q, set, k.Stderr); err != nil {
+			return fmt.Errorf("--live: %w", err)
+		}
+	}
 	return policy.Explain(set, q, !c.Undeclared, limitsOf(cfg, c.Upstream)...).WriteText(k.Stdout)
+}
+
+// query is the call as policy sees it.
+func (c *explainCmd) query(sees policy.Sees) (q policy.Query, err error) {
+	if !json.Valid([]byte(c.Args)) {
+		return q, fmt.Errorf("--args is not JSON: %s", c.Args)
+	}
+	tenant, subject, ok := strings.Cut(c.Principal, "/")
+	if !ok {
+		return q, fmt.Errorf("--principal must be tenant/subject, not %q", c.Principal)
+	}
+	return policy.Query{
+		Upstream: c.Upstream, Tool: c.Tool, Arguments: json.RawMessage(c.Args),
+		Tenant: tenant, Subject: subject, Headers: c.headers(sees),
+	}, nil
 }
 
 // headers are those that policy sees of the call.

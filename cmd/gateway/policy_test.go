@@ -2,13 +2,21 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/alecthomas/kong"
+	"go.uber.org/zap"
+
+	"taskgate/cmd/gateway/app"
+	"taskgate/config"
+	"taskgate/internal/mcptest"
+	"taskgate/wire"
 )
 
 func TestExplainKnowsTheConfiguration(t *testing.T) {
@@ -68,5 +76,59 @@ func TestHeadersThatPolicySees(t *testing.T) {
 		if err := c.Run(&kong.Kong{Stdout: &out}); err != nil || !strings.Contains(out.String(), "is decided by "+rule) {
 			t.Errorf("%s: got %q, %v", value, out.String(), err)
 		}
+	}
+}
+
+// TestExplainOfARunningGateway: --live takes in what a gateway has measured, and
+// tells when that gateway decides by something else.
+func TestExplainOfARunningGateway(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte("defaults: {promoteAfter: auto}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	quick := mcptest.Tool{Name: "quick", Run: func(*mcptest.Call) (wire.Raw, *wire.Error) { return mcptest.Text("done"), nil }}
+	cfg := config.Default()
+	cfg.Listen, cfg.AdminListen, cfg.Store, cfg.Policy = "127.0.0.1:0", "127.0.0.1:0", "memory", []string{file}
+	if err := cfg.SetUpstream(mcptest.NewModern(quick).Start(t)); err != nil {
+		t.Fatal(err)
+	}
+	a, err := app.New(t.Context(), cfg, "test", zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	client := mcptest.NewClient(a.Endpoints()[0], mcptest.TasksAndInput)
+	t.Cleanup(client.Close)
+	for range 6 {
+		if _, err := client.CallTool(t.Context(), "quick", `{}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		tool       string
+		policy     []string
+		out, notes string
+	}{
+		{"quick", []string{file}, "measured      6 calls  of late;", ""},
+		{"quick", nil, "promoteAfter  2s  ", "note: the gateway there has another policy ("},
+		{"slow", []string{file}, "measured      0 calls", `note: the gateway there knows no tool "slow" of default`},
+	} {
+		var out, notes bytes.Buffer
+		e := explainCmd{policyFlags: policyFlags{Policy: c.policy}, Tool: c.tool, Upstream: "default", Args: "{}", Principal: "a/b", Live: a.AdminURL()}
+		if err := e.Run(&kong.Kong{Stdout: &out, Stderr: &notes}); err != nil || !strings.Contains(out.String(), c.out) || !strings.HasPrefix(notes.String(), c.notes) || (c.notes == "" && notes.Len() > 0) {
+			t.Errorf("%s: got %v\n%s\n%s", c.tool, err, &out, &notes)
+		}
+	}
+	e := explainCmd{Tool: "quick", Args: "{}", Principal: "a/b", Live: a.Endpoints()[0]}
+	if err := e.Run(&kong.Kong{Stdout: io.Discard}); err == nil || !strings.Contains(err.Error(), "is this the adminListen of a gateway?") {
+		t.Errorf("of an address that is no admin's: %v", err)
 	}
 }

@@ -31,6 +31,7 @@ type App struct {
 	log       *zap.Logger
 	metrics   *prometheus.Registry
 	policy    *policy.Reloader
+	pacer     *policy.Pacer
 	backend   taskroute.Backend
 	upstreams map[string]upstream.Caller
 	coord     *reqcoord.Coordinator
@@ -49,7 +50,7 @@ type App struct {
 // New makes a gateway and binds its addresses. version is shown to upstreams.
 // Whatever was opened is closed again when it fails.
 func New(ctx context.Context, cfg config.Config, version string, log *zap.Logger) (_ *App, err error) {
-	a := &App{cfg: cfg, log: log, metrics: obs.Registry(), upstreams: map[string]upstream.Caller{}}
+	a := &App{cfg: cfg, log: log, metrics: obs.Registry(), pacer: policy.NewPacer(), upstreams: map[string]upstream.Caller{}}
 	defer func() {
 		if err != nil {
 			a.release(context.WithoutCancel(ctx))
@@ -124,13 +125,11 @@ func (a *App) assemble() error {
 			Forward: forwardHeaders(u.ForwardHeaders), ShortToken: shortToken(u.Auth), PerClient: perClient(u.Auth),
 		})
 	}
-	pacer := policy.NewPacer()
-	policyMetrics(a.metrics, a.policy, pacer)
 	a.coord = reqcoord.New(limits, time.Now)
 	a.runner = taskrun.New(store, a.coord, a.upstreams, taskrun.Options{
 		Now: a.backend.Now, Lease: cfg.Lease, StoreTimeout: cfg.Timeouts.Store, CancelGrace: cfg.Timeouts.Cancel, Recheck: cfg.Timeouts.Recheck, Reread: reread,
 		ProgressEvery: time.Second, MaxOpen: cfg.Limits.MaxOpenTasksPerPrincipal,
-		MaxQuestions: cfg.Limits.MaxQuestions, Took: pacer.Observe, Log: a.log, Metrics: a.metrics,
+		MaxQuestions: cfg.Limits.MaxQuestions, Took: a.observe, Log: a.log, Metrics: a.metrics,
 	})
 	a.proxy = proxy.New(endpoints, a.runner, a.coord, proxy.Options{
 		MaxBody: int64(cfg.Limits.MaxBodyBytes), MaxDepth: cfg.Limits.MaxJSONDepth, BufferBytes: int64(cfg.Limits.StreamBufferBytes), BodyTimeout: cfg.Timeouts.Body, WriteTimeout: cfg.Timeouts.Write,
@@ -139,9 +138,11 @@ func (a *App) assemble() error {
 		MaxStreams: cfg.Limits.MaxStreams, MaxTaskIDs: maxTaskIDs, Recheck: cfg.Timeouts.Recheck,
 		Guard:    proxy.Guard{Origins: cfg.AllowedOrigins, Hosts: cfg.AllowedHosts, AnyHost: len(cfg.AllowedHosts) == 0 && !onLoopback(a.listener)},
 		Identify: a.callers.Identify, Audit: a.audit, AuditReads: cfg.Audit.Reads,
-		Decide: a.policy.Decide, Pace: pacer.Pace, PolicyHeaders: cfg.PolicyHeaders, Now: time.Now, Log: a.log, Metrics: a.metrics,
+		Decide: a.policy.Decide, Pace: a.pacer.Pace, PolicyHeaders: cfg.PolicyHeaders, Now: time.Now, Log: a.log, Metrics: a.metrics,
 	})
-	a.admin = admin.New(a.coord, a.backend.Ping, a.policyStatus, a.metrics)
+	policyMetrics(a.metrics, a.policy, a.pacer)
+	a.metrics.MustRegister(newPolicyState(a.policy, a.tools))
+	a.admin = admin.New(admin.Sources{Coord: a.coord, Ping: a.backend.Ping, Policy: a.policyStatus, Tools: a.tools, Metrics: a.metrics})
 	return nil
 }
 
