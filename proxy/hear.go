@@ -35,7 +35,7 @@ func (h *Handler) hear(ctx context.Context, x *exchange, want wire.Filter) *upst
 	ctx, cancel := context.WithTimeout(ctx, h.opts.InfoWait)
 	defer cancel()
 	s, err := x.route.Caller.Listen(ctx, upstream.ListenRequest{
-		Want: want, Assume: known, ClientInfo: x.meta.ClientInfo, Capabilities: x.meta.Capabilities,
+		Want: want, Assume: known, Room: h.opts.BufferBytes, ClientInfo: x.meta.ClientInfo, Capabilities: x.meta.Capabilities,
 		Principal: x.owner().String(), Header: x.keptHeaders(),
 	})
 	if err != nil {

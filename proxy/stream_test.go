@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"runtime"
@@ -194,17 +193,9 @@ func TestSlowReader(t *testing.T) {
 			ends <- end{talked, time.Now()}
 			return upstream.Reply{}, ctx.Err()
 		}
-		conn, err := g.listener.dial(t.Context(), "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
 		began := time.Now()
-		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tool","_meta":{"progressToken":1,` + goodMeta[len(`"_meta":{`):] + `}}`
-		if _, err := fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nMcp-Protocol-Version: 2026-07-28\r\n"+
-			"Mcp-Method: tools/call\r\nMcp-Name: tool\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
-			t.Fatal(err)
-		}
+		conn := g.request("tools/call", "Mcp-Name: tool\r\n", `{"name":"tool","_meta":{"progressToken":1,`+goodMeta[len(`"_meta":{`):]+`}`)
+		defer conn.Close()
 		e := <-ends
 		check(t, "time that the upstream was held up", e.talked.Sub(began), 0)
 		check(t, "time until the call was cancelled", e.cancelled.Sub(began), 5*time.Second)

@@ -69,7 +69,7 @@ func (as *audiences) enter(ctx context.Context, key sessionKey, r ListenRequest,
 		}
 		a = as.start(ctx, key, open)
 	}
-	s := &Subscription{audience: a, want: r.Want.WithoutTasks(), changed: make(chan struct{}, 1),
+	s := &Subscription{audience: a, want: r.Want.WithoutTasks(), changed: make(chan struct{}, 1), room: r.Room,
 		client: credentialsOf(ctx), broken: a.broken}
 	a.listeners[s] = struct{}{}
 	a.ask()

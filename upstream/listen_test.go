@@ -261,6 +261,20 @@ func TestASlowListenerLosesOnlyWhatDoesNotFit(t *testing.T) {
 	taken := s.Take()
 	check(t, "kept once", len(taken), 1)
 	check(t, "the last one", string(taken[0].Params), `{"_meta":{"k":1}}`)
+
+	s.room = 110
+	large := `"_meta":{"k":"` + strings.Repeat("x", 60) + `"}`
+	for _, uri := range []string{"x:/1", "x:/2", "x:/1"} { // the last takes the place of the first
+		a.hear(wire.NoteResource, wire.Raw(`{"uri":"`+uri+`",`+large+`}`))
+	}
+	a.hear(wire.NoteResource, wire.Raw(`{"uri":"x:/`+strings.Repeat("y", 100)+`"}`))
+	a.hear(wire.NoteTools, wire.Raw(`{`+large+`}`))
+	var got []string
+	for _, n := range s.Take() {
+		got = append(got, n.Method+string(n.Params))
+	}
+	check(t, "within the room", strings.Join(got, " "),
+		wire.NoteResource+`{"uri":"x:/2"} `+wire.NoteResource+`{"uri":"x:/1",`+large+`} `+wire.NoteTools)
 }
 
 func TestClosingEndsListening(t *testing.T) {

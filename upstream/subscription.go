@@ -14,6 +14,9 @@ type ListenRequest struct {
 	// Assume is what to take for honoured when the upstream does not say in
 	// time; it is then still asked, and the listener told to look again.
 	Assume wire.Filter
+	// Room is how many bytes of notifications may wait for a slow listener; 0: no
+	// limit.
+	Room int64
 	// ClientInfo, Capabilities, Principal and Header are as in Request.
 	ClientInfo   wire.Raw
 	Capabilities wire.Capabilities
@@ -38,12 +41,22 @@ func (n Notification) isLike(m Notification) bool {
 	return n.Method == m.Method && wire.UpdatedURI(n.Params) == wire.UpdatedURI(m.Params)
 }
 
+// bare is what of a notification says what is to be read again.
+func (n Notification) bare() Notification {
+	if n.Method != wire.NoteResource {
+		return Notification{Method: n.Method}
+	}
+	uri := wire.Quote(wire.UpdatedURI(n.Params))
+	return Notification{Method: n.Method, Params: wire.Object{}.With("uri", uri).Bytes()}
+}
+
 // Subscription hears notifications that belong to no call. Each says only that
 // something is to be read again, so one that is said again before it was taken
 // is kept once.
 type Subscription struct {
 	audience *audience
 	want     wire.Filter
+	room     int64 // see ListenRequest
 	client   *Credentials
 	changed  chan struct{} // capacity 1
 
@@ -55,8 +68,8 @@ type Subscription struct {
 	waiting      []Notification
 }
 
-// maxWaiting bounds what is kept for a slow listener. What does not fit is
-// dropped (contract 10).
+// maxWaiting bounds what is kept for a slow listener, beside ListenRequest.Room.
+// What does not fit is dropped (contract 10).
 const maxWaiting = 256
 
 // Honoured is the part of what was wanted that is told about.
@@ -83,17 +96,18 @@ func (s *Subscription) settle(honoured wire.Filter) {
 	s.honoured, s.acknowledged = s.want.Common(honoured), true
 }
 
-// hear keeps a notification that was asked for. It reports whether there was
-// room.
+// hear keeps a notification that was asked for; one that is too large for what
+// room is left, without what it says beside what is to be read again. It reports
+// whether there was room.
 func (s *Subscription) hear(n Notification) bool {
 	if !s.acknowledged || !s.honoured.Admits(n.Method, n.Params) {
 		return true
 	}
-	if i := slices.IndexFunc(s.waiting, n.isLike); i >= 0 {
-		s.waiting[i] = n
-		return true
+	s.waiting = slices.DeleteFunc(s.waiting, n.isLike)
+	if !s.fits(n) {
+		n = n.bare()
 	}
-	if len(s.waiting) >= maxWaiting {
+	if !s.fits(n) {
 		return false
 	}
 	s.waiting = append(s.waiting, n)
@@ -102,6 +116,14 @@ func (s *Subscription) hear(n Notification) bool {
 	default:
 	}
 	return true
+}
+
+func (s *Subscription) fits(n Notification) bool {
+	bytes := int64(len(n.Params))
+	for _, w := range s.waiting {
+		bytes += int64(len(w.Params))
+	}
+	return len(s.waiting) < maxWaiting && (s.room == 0 || bytes <= s.room)
 }
 
 // hearAll makes up for what may have been missed: all that is honoured is to be
