@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,14 @@ func (c *Cluster) await(t testing.TB, s *Server) {
 		}
 	}
 	t.Fatalf("the cluster is not ready after %v", patience)
+}
+
+// Move takes so many slots from the first master to the second.
+func (c *Cluster) Move(t testing.TB, slots int) {
+	t.Helper()
+	from, to := c.Masters[0], c.Masters[1]
+	from.CLI(t, "--cluster", "reshard", from.Addr, "--cluster-from", from.CLI(t, "cluster", "myid"),
+		"--cluster-to", to.CLI(t, "cluster", "myid"), "--cluster-slots", strconv.Itoa(slots), "--cluster-yes")
 }
 
 // URL is the cluster's, as redisstore.Open takes it.

@@ -102,6 +102,18 @@ func (s *Server) CLI(t testing.TB, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// Fill sets maxmemory so that percent of it are used.
+func (s *Server) Fill(t testing.TB, percent int) {
+	t.Helper()
+	_, rest, _ := strings.Cut(s.CLI(t, "info", "memory"), "used_memory:")
+	text, _, _ := strings.Cut(rest, "\r")
+	used, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.CLI(t, "config", "set", "maxmemory", strconv.Itoa(used*100/percent))
+}
+
 // run starts the process and waits until it answers; false: it has ended, or
 // another server has the port.
 func (s *Server) run(t testing.TB) bool {

@@ -184,7 +184,7 @@ func TestFull(t *testing.T) {
 	if err := s.Create(t.Context(), old, rand.Text()); err != nil {
 		t.Fatal(err)
 	}
-	fill(t, server, 90)
+	server.Fill(t, 90)
 	await(t, "new tasks are refused", func() bool {
 		return isFull(t, s.Create(t.Context(), doc("r1"), rand.Text()), "85 % of its maxmemory")
 	})
@@ -195,7 +195,7 @@ func TestFull(t *testing.T) {
 	await(t, "new tasks are taken again", func() bool {
 		return s.Create(t.Context(), doc("r1"), rand.Text()) == nil
 	})
-	fill(t, server, 120)
+	server.Fill(t, 120)
 	if !isFull(t, s.Create(t.Context(), doc("r1"), rand.Text()), "OOM") {
 		t.Fatal("a create succeeded where there is no memory")
 	}
@@ -203,18 +203,6 @@ func TestFull(t *testing.T) {
 		t.Fatal("a replace succeeded where there is no memory")
 	}
 	wantRevision(t, s, old.ID, 2)
-}
-
-// fill sets maxmemory so that percent of it are used.
-func fill(t *testing.T, server *redistest.Server, percent int) {
-	t.Helper()
-	_, rest, _ := strings.Cut(server.CLI(t, "info", "memory"), "used_memory:")
-	text, _, _ := strings.Cut(rest, "\r")
-	used, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.CLI(t, "config", "set", "maxmemory", strconv.Itoa(used*100/percent))
 }
 
 // isFull tells whether err is ErrFull, and wants a reason in it.
@@ -512,9 +500,7 @@ func TestReshard(t *testing.T) {
 		})
 	}
 	await(t, "documents are written", func() bool { return done.Load() > 100 })
-	from, to := cluster.Masters[0], cluster.Masters[1]
-	from.CLI(t, "--cluster", "reshard", from.Addr, "--cluster-from", from.CLI(t, "cluster", "myid"),
-		"--cluster-to", to.CLI(t, "cluster", "myid"), "--cluster-slots", "1000", "--cluster-yes")
+	cluster.Move(t, 1000)
 	before := done.Load()
 	await(t, "documents are written afterwards", func() bool { return done.Load() > before+100 || t.Failed() })
 	cancel()

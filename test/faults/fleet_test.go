@@ -18,6 +18,9 @@ const (
 	margin = 6 * time.Second
 )
 
+// hurried are settings that make faults show themselves soon.
+const hurried = "lease: 2s\ntimeouts: {store: 1s, drain: 2s}\n"
+
 var bounds = Bounds{TTL: ttl, Work: maxWork, Lapse: 2*lease + margin}
 
 const fleetPolicy = `
@@ -51,7 +54,18 @@ type fleet struct {
 
 func startFleet(t *testing.T, size int) *fleet {
 	t.Helper()
-	f := &fleet{history: &History{}, redis: redistest.Start(t, "--appendfsync", "always")}
+	f := newFleet(t)
+	f.redis = redistest.Start(t, "--appendfsync", "always")
+	for range size {
+		f.joinByCutter(t, hurried)
+	}
+	return f
+}
+
+// newFleet is one without gateways so far, and without a Redis.
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	f := &fleet{history: &History{}}
 	legacy := startServer(t, func() *mcptest.Upstream { return mcptest.NewLegacy(tools(f.history)...) })
 	modern := startServer(t, func() *mcptest.Upstream { return mcptest.NewModern(tools(f.history)...) })
 	resumable := startServer(t, func() *mcptest.Upstream {
@@ -60,21 +74,28 @@ func startFleet(t *testing.T, size int) *fleet {
 		return u
 	})
 	f.upstreams = []*server{legacy, modern, resumable}
-	config := fmt.Sprintf(`
-lease: %s
-timeouts: {store: 1s, drain: 2s}
+	return f
+}
+
+// joinByCutter starts a gateway that reaches the fleet's Redis by a way of its own.
+func (f *fleet) joinByCutter(t *testing.T, settings string) {
+	t.Helper()
+	cutter := mcptest.NewCutter(t, f.redis.Addr)
+	f.join(t, "redis://"+cutter.Addr(), settings, cutter)
+}
+
+// join starts a gateway on the store.
+func (f *fleet) join(t *testing.T, store, settings string, toRedis *mcptest.Cutter) {
+	t.Helper()
+	config := fmt.Sprintf(settings+`
 limits: {maxOpenTasksPerPrincipal: 100000}
 upstreams:
   - {name: legacy, path: /legacy, url: %q}
   - {name: modern, path: /modern, url: %q}
   - {name: resumable, path: /resumable, url: %q}
-`, lease, legacy.url, modern.url, resumable.url)
-	for range size {
-		cutter := mcptest.NewCutter(t, f.redis.Addr)
-		g := e2e.Start(t, e2e.Options{Store: "redis://" + cutter.Addr(), Policy: fleetPolicy, Config: config})
-		f.replicas = append(f.replicas, &replica{Gateway: g, toRedis: cutter, urls: g.Endpoints})
-	}
-	return f
+`, f.upstreams[0].url, f.upstreams[1].url, f.upstreams[2].url)
+	g := e2e.Start(t, e2e.Options{Store: store, Policy: fleetPolicy, Config: config})
+	f.replicas = append(f.replicas, &replica{Gateway: g, toRedis: toRedis, urls: g.Endpoints})
 }
 
 // outage puts down that nobody could work while f ran.

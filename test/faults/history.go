@@ -24,6 +24,7 @@ const (
 	Ran      Kind = "ran"      // the tool has begun its work
 	Heard    Kind = "heard"    // the tool was given the answer Body
 	Returned Kind = "returned" // the tool has returned Body
+	Stopped  Kind = "stopped"  // the tool was told to stop, or its server was
 	Outage   Kind = "outage"   // nobody could work: the store was down
 )
 

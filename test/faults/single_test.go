@@ -1,12 +1,17 @@
 package faults
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -25,7 +30,11 @@ type pair struct {
 
 func startPair(t *testing.T) *pair {
 	t.Helper()
-	f := startFleet(t, 2)
+	return startFleet(t, 2).pair(t)
+}
+
+func (f *fleet) pair(t *testing.T) *pair {
+	t.Helper()
 	c := newClient(t, f, t.Name(), rand.New(rand.NewPCG(1, 1)))
 	return &pair{fleet: f, client: c, first: c.conns[0][0], second: c.conns[0][1]}
 }
@@ -33,8 +42,8 @@ func startPair(t *testing.T) *pair {
 // tasks makes n tasks that work for the given time.
 func (p *pair) tasks(t *testing.T, n int, lasting time.Duration) (handles []handle) {
 	t.Helper()
-	for i := range n {
-		call := fmt.Sprintf("%s-%d", t.Name(), i)
+	for range n {
+		call := fmt.Sprintf("promised-%d", p.count(Called))
 		p.history.Add(Event{Kind: Called, Call: call, Allowed: 1})
 		reply, err := p.first.CallTool(t.Context(), "slow", fmt.Sprintf(`{"key":%q,"ms":%d}`, call, lasting.Milliseconds()))
 		if err != nil || reply.TaskID() == "" {
@@ -116,6 +125,57 @@ func TestFrozenHolder(t *testing.T) {
 	p.check(t)
 }
 
+// complete waits until both replicas show that each has completed.
+func (p *pair) complete(t *testing.T, handles []handle) {
+	t.Helper()
+	for _, h := range handles {
+		for _, conn := range []*mcptest.Client{p.first, p.second} {
+			e2e.Eventually(t, "a task has ended", func() bool {
+				status, _ := p.look(t.Context(), conn, h)
+				if terminal(status) && status != wire.StatusCompleted {
+					t.Fatalf("a task is %s, and its call was never lost", status)
+				}
+				return terminal(status)
+			})
+		}
+	}
+}
+
+// staysSynchronous waits until the first replica answers a slow call instead of
+// making it a task, and says why, for people and in a metric.
+func (p *pair) staysSynchronous(t *testing.T, why string) {
+	t.Helper()
+	e2e.Eventually(t, "a slow call is answered", func() bool {
+		p.history.Add(Event{Kind: Called, Call: "synchronous", Allowed: 1})
+		reply, err := p.first.CallTool(t.Context(), "slow", `{"key":"synchronous","ms":1500}`)
+		return err == nil && reply.Type() == wire.ResultComplete
+	})
+	if log := p.replicas[0].Output(); !strings.Contains(log, why) {
+		t.Errorf("the log does not say why the call stayed synchronous: want %q", why)
+	}
+	if p.counted(t, "taskgate_records_refused_total") == 0 {
+		t.Error("the metric does not tell of calls that stayed synchronous")
+	}
+}
+
+// counted is a metric of the first replica.
+func (p *pair) counted(t *testing.T, name string) (value float64) {
+	t.Helper()
+	resp, err := http.Get(p.replicas[0].Admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		if text, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			if value, err = strconv.ParseFloat(text, 64); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return value
+}
+
 func (p *pair) count(kind Kind) (n int) {
 	for _, e := range p.history.Events() {
 		if e.Kind == kind {
@@ -189,13 +249,10 @@ func TestListenersHearEveryEnd(t *testing.T) {
 	var mu sync.Mutex
 	ends := map[string]int{}
 	ctx, stop := context.WithCancel(t.Context())
-	filter := wire.Object{}.With("notifications", mcptest.JSON(map[string]any{"taskIds": ids})).Bytes()
 	var listening sync.WaitGroup
 	listening.Go(func() {
-		_, err := p.second.Call(ctx, "subscriptions/listen", filter, mcptest.OnNotification(func(m wire.Message) {
-			params, _ := m.ParamsObject()
-			id, _ := wire.String(params.Get("taskId"))
-			status, _ := wire.String(params.Get("status"))
+		p.listen(ctx, t, ids, func(m wire.Message) {
+			id, status := aboutTask(m)
 			mu.Lock()
 			defer mu.Unlock()
 			if ends[id] > 0 {
@@ -204,10 +261,7 @@ func TestListenersHearEveryEnd(t *testing.T) {
 			if terminal(status) && ends[id] == 0 {
 				ends[id] = 1
 			}
-		}))
-		if err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("listen: %v", err)
-		}
+		})
 	})
 	defer listening.Wait()
 	defer stop()
@@ -222,4 +276,82 @@ func TestListenersHearEveryEnd(t *testing.T) {
 			t.Errorf("task %s was told of %d times after its end", id, n-1)
 		}
 	}
+}
+
+// listen hears of tasks at the second replica until ctx ends.
+func (p *pair) listen(ctx context.Context, t *testing.T, ids []string, hear func(wire.Message)) {
+	filter := wire.Object{}.With("notifications", mcptest.JSON(map[string]any{"taskIds": ids})).Bytes()
+	_, err := p.second.Call(ctx, "subscriptions/listen", filter, mcptest.OnNotification(hear))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("a stream has ended: %v", err)
+	}
+}
+
+// aboutTask is what a notifications/tasks tells; both are "" for another message.
+func aboutTask(m wire.Message) (id, status string) {
+	params, _ := m.ParamsObject()
+	id, _ = wire.String(params.Get("taskId"))
+	status, _ = wire.String(params.Get("status"))
+	return id, status
+}
+
+// A thousand streams outlive a restart of Redis, and each hears the end that came
+// meanwhile.
+func TestManyListenersOverARestart(t *testing.T) {
+	const streams = 1000
+	p := startPair(t)
+	handles := p.tasks(t, 10, 8*time.Second)
+	ctx, stop := context.WithCancel(t.Context())
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	defer stop()
+	var opened, ended atomic.Int64
+	for i := range streams {
+		listening.Go(func() {
+			p.listen(ctx, t, []string{handles[i%len(handles)].id}, func(m wire.Message) {
+				if m.Method == wire.NoteAcknowledged {
+					opened.Add(1)
+				}
+				if _, status := aboutTask(m); terminal(status) {
+					ended.Add(1)
+				}
+			})
+		})
+	}
+	e2e.Eventually(t, "all streams are open", func() bool { return opened.Load() == streams })
+	p.outage(func() {
+		p.redis.Kill(t)
+		e2e.Eventually(t, "the upstream has returned", func() bool { return p.count(Returned) == len(handles) })
+		p.redis.Restart(t)
+	})
+	e2e.Eventually(t, "every stream has heard the end", func() bool { return ended.Load() == streams })
+	p.complete(t, handles)
+	p.check(t)
+}
+
+// A replica that is cut off runs on, also a call that may run again: it cannot
+// know that another has sent it again meanwhile. Once it can, it stops its own.
+func TestPartedHolderOfARerun(t *testing.T) {
+	p := startPair(t)
+	p.history.Add(Event{Kind: Called, Call: "rerun", Allowed: attempts("again")})
+	reply, err := p.first.CallTool(t.Context(), "again", `{"key":"rerun","ms":3600000}`)
+	if err != nil || reply.TaskID() == "" {
+		t.Fatalf("no task: %v, %s", err, reply.Body)
+	}
+	p.replicas[0].toRedis.Pause()
+	e2e.Eventually(t, "the call was sent again", func() bool { return p.count(Ran) == 2 })
+	if n := p.count(Stopped); n != 0 {
+		t.Errorf("%d calls were stopped before anybody could know", n)
+	}
+	p.replicas[0].toRedis.Heal()
+	e2e.Eventually(t, "the first call was stopped", func() bool { return p.count(Stopped) == 1 })
+	h := handle{call: "rerun", id: reply.TaskID()}
+	if status, err := p.look(t.Context(), p.first, h); status != wire.StatusWorking {
+		t.Errorf("the task is %q, %v; want it working at the other replica", status, err)
+	}
+	if _, err := p.first.Cancel(t.Context(), h.id); err != nil {
+		t.Fatal(err)
+	}
+	e2e.Eventually(t, "the second call was stopped", func() bool { return p.count(Stopped) == 2 })
+	p.check(t)
 }

@@ -43,6 +43,7 @@ func work(h *History, c *mcptest.Call) (wire.Raw, *wire.Error) {
 	var ms int
 	_, _ = fmt.Sscan(string(c.Arguments.Get("ms")), &ms) // none: no work
 	if !c.Sleep(time.Duration(ms) * time.Millisecond) {
+		h.Add(Event{Kind: Stopped, Call: key})
 		return nil, wire.Errorf(wire.CodeInternal, "stopped")
 	}
 	content := fmt.Sprintf(`[{"type":"text","text":"%s \u00e9 %s"}]`, key, rand.Text())
