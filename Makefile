@@ -11,7 +11,7 @@ GOTESTSUM    = $(CACHE)/bin/gotestsum --format pkgname --
 CONFORMANCE_TABLE = $(CACHE)/conformance.md
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build test lint unit e2e conformance faults-short faults fuzz bench demo clean
+.PHONY: help deps build test lint unit e2e conformance faults-short faults fuzz bench microbench demo clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,7 +51,17 @@ FUZZTIME ?= 30s
 fuzz: ## Run each fuzz target for FUZZTIME (default 30s)
 	scripts/fuzz $(FUZZTIME)
 
-bench: ## Run the benchmarks
+BENCH_ROUNDS  ?= 3
+BENCH_SECONDS ?= 2
+BENCH_PARTS   ?=
+bench: $(CACHE)/debian.done $(CACHE)/bench-debian.done $(CACHE)/bench-npm.done ## Measure beside other proxies and stores; writes docs/performance.md
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(CACHE)/bench/gateway ./cmd/gateway
+	go build -o $(CACHE)/bench/ ./bench ./bench/backend ./bench/reverseproxy
+	GOBIN=$(CACHE)/bench go -C bench/peers install tool ./...
+	$(CACHE)/bench/bench -bin $(CACHE)/bench -npm $(CACHE)/bench-npm -page docs/performance.md \
+		-rounds $(BENCH_ROUNDS) -turn $(BENCH_SECONDS)s -parts '$(BENCH_PARTS)'
+
+microbench: ## Run the benchmarks of single functions
 	go test -run '^$$' -bench . -benchmem $(GO_PACKAGES)
 
 demo: ## Watch a slow tool become a task; needs nothing installed
@@ -62,8 +72,18 @@ clean: ## Remove what was built and installed here
 
 # redis-server for the Redis store, nginx as a proxy in front, a C compiler for the race detector.
 $(CACHE)/debian.done: scripts/debian-deps
-	scripts/debian-deps
+	scripts/debian-deps redis-server=redis-server nginx=nginx-light "gcc=gcc libc6-dev"
 	@mkdir -p $(CACHE) && touch $@
+
+# Another proxy to measure beside, and what puts them all under load.
+$(CACHE)/bench-debian.done: scripts/debian-deps
+	scripts/debian-deps haproxy=haproxy wrk=wrk
+	@mkdir -p $(CACHE) && touch $@
+
+$(CACHE)/bench-npm.done: bench/npm/package.json bench/npm/package-lock.json
+	@mkdir -p $(CACHE)/bench-npm && cp $^ $(CACHE)/bench-npm/
+	npm ci --prefix $(CACHE)/bench-npm --ignore-scripts --no-audit --no-fund --loglevel error
+	@touch $@
 
 $(CACHE)/tools.done: test/tools/go.mod test/tools/go.sum
 	GOBIN=$(CACHE)/bin go -C test/tools install tool

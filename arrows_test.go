@@ -49,6 +49,8 @@ var arrows = map[string][]string{
 	"internal/mcptest/*":  {"wire", "internal/mcptest"},
 	"internal/redistest":  {},
 	"test/*":              {"wire", "internal/mcptest", "internal/redistest"},
+	"bench":               {anyPackage},
+	"bench/*":             {"bench/rig"},
 }
 
 func TestImportArrows(t *testing.T) {
@@ -87,7 +89,7 @@ func imports(t *testing.T) map[string][]string {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && file != "." && ignored(d.Name()):
+		case d.IsDir() && file != "." && (ignored(d.Name()) || isModule(file)):
 			return fs.SkipDir
 		case d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go"):
 			return nil
@@ -116,6 +118,12 @@ func imports(t *testing.T) map[string][]string {
 		t.Fatal("found no files")
 	}
 	return out
+}
+
+// isModule tells a folder that is a module of its own.
+func isModule(folder string) bool {
+	_, err := os.Stat(filepath.Join(folder, "go.mod"))
+	return err == nil
 }
 
 // ignored folders are those of which the go command knows nothing either.

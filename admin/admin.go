@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/http/pprof"
 	"sync/atomic"
 	"time"
 
@@ -47,6 +48,9 @@ func New(from Sources) *Handler {
 	h.mux.HandleFunc("GET /calls", h.calls)
 	h.mux.HandleFunc("GET /tools", h.tools)
 	h.mux.Handle("GET /metrics", promhttp.HandlerFor(from.Metrics, promhttp.HandlerOpts{}))
+	h.mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	h.mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	h.mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	return h
 }
 
