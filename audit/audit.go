@@ -11,11 +11,15 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
-// Event is one request and what became of it.
+// Event is one request, or the end of one task, and what became of it.
 type Event struct {
 	Time time.Time `json:"time"`
+	// Kind is empty for a request.
+	Kind Kind `json:"event,omitempty"`
 	// Tenant and Subject are the caller; empty for one who was not let in.
 	Tenant  string `json:"tenant,omitempty"`
 	Subject string `json:"subject,omitempty"`
@@ -34,11 +38,22 @@ type Event struct {
 	Source string `json:"source,omitempty"`
 	// Outcome is one of the constants.
 	Outcome Outcome `json:"outcome"`
-	Status  int     `json:"status"`         // of HTTP
-	Code    int     `json:"code,omitempty"` // of JSON-RPC, 0 for a result
+	Status  int     `json:"status,omitempty"` // of HTTP, of a request
+	Code    int     `json:"code,omitempty"`   // of JSON-RPC, 0 for a result
 	// Reason says why a caller was not let in.
 	Reason string `json:"reason,omitempty"`
+	// Omitted is how many events like this one were left out before it.
+	Omitted int `json:"omitted,omitempty"`
 }
+
+// Kind is what an event tells of, beside requests.
+type Kind string
+
+// Kinds.
+const (
+	TaskEnded Kind = "task_ended" // the principal is the task's owner
+	Strangers Kind = "strangers"  // requests of callers who are not known, Omitted of them
+)
 
 // Outcome is what became of a request.
 type Outcome string
@@ -51,6 +66,8 @@ const (
 	Failed    Outcome = "failed"         // with an error
 	Denied    Outcome = "denied"         // the caller was not let in, or may not do this
 	Abandoned Outcome = "abandoned"      // the client hung up first
+	Completed Outcome = "completed"      // a task has ended with a result
+	Cancelled Outcome = "cancelled"      // a task has ended as its owner wished
 )
 
 // TaskHash stands for a task id, which alone should not be written down: the
@@ -69,16 +86,28 @@ type Log struct {
 	path   string // "": not a file
 	failed func(error)
 
-	mu  sync.Mutex
-	out io.Writer
+	mu        sync.Mutex
+	out       io.Writer
+	strangers *rate.Limiter
+	omitted   Event // stands for the strangers that were left out
 }
 
+// Whoever is not let in leaves no name, and costs a caller nothing: a flood of
+// such requests must not fill the disk.
+const (
+	strangersPerSecond = 10
+	strangersAtOnce    = 100
+)
+
 // New returns a Log that writes to out. failed gets what goes wrong later.
-func New(out io.Writer, failed func(error)) *Log { return &Log{out: out, failed: failed} }
+func New(out io.Writer, failed func(error)) *Log {
+	return &Log{out: out, failed: failed, strangers: rate.NewLimiter(strangersPerSecond, strangersAtOnce)}
+}
 
 // Open returns a Log that appends to the file.
 func Open(path string, failed func(error)) (*Log, error) {
-	l := &Log{path: path, failed: failed}
+	l := New(nil, failed)
+	l.path = path
 	if err := l.Reopen(); err != nil {
 		return nil, err
 	}
@@ -110,27 +139,49 @@ func closeFile(w io.Writer) error {
 }
 
 // Record writes an event in one piece. JSON leaves no control character as it is.
+// Of events without a principal it writes so many a second, and then how many it
+// has left out.
 func (l *Log) Record(e Event) {
 	if l == nil {
 		return
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e.Tenant == "" && !l.strangers.AllowN(e.Time, 1) {
+		l.omitted.Time, l.omitted.Omitted = e.Time, l.omitted.Omitted+1
+		return
+	}
+	l.writeOmitted()
+	l.write(e)
+}
+
+func (l *Log) writeOmitted() {
+	if n := l.omitted.Omitted; n > 0 {
+		l.write(Event{Time: l.omitted.Time, Kind: Strangers, Outcome: Denied, Omitted: n})
+		l.omitted = Event{}
+	}
+}
+
+func (l *Log) write(e Event) {
 	line, err := json.Marshal(e)
 	if err == nil {
-		l.mu.Lock()
 		_, err = l.out.Write(append(line, '\n'))
-		l.mu.Unlock()
 	}
 	if err != nil {
 		l.failed(fmt.Errorf("audit log: %w", err))
 	}
 }
 
-// Close closes the file.
+// Close writes what is left to say, and closes the file.
 func (l *Log) Close() error {
-	if l == nil || l.path == "" {
+	if l == nil {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.writeOmitted()
+	if l.path == "" {
+		return nil
+	}
 	return closeFile(l.out)
 }

@@ -79,6 +79,34 @@ func TestFailuresAreReported(t *testing.T) {
 	}
 }
 
+// TestAFloodOfStrangersIsCounted: whoever is known is always written down.
+func TestAFloodOfStrangersIsCounted(t *testing.T) {
+	var out bytes.Buffer
+	log := New(&out, func(err error) { t.Error(err) })
+	at := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	for range 1000 {
+		log.Record(Event{Time: at, Outcome: Denied, Status: 401})
+	}
+	log.Record(Event{Time: at, Tenant: "acme", Subject: "ann", Outcome: Answered})
+	for range 60 {
+		log.Record(Event{Time: at.Add(5 * time.Second), Outcome: Denied, Status: 401})
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	if len(lines) != 100+1+1+50+1 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	const summary = `,"event":"strangers","outcome":"denied","omitted":`
+	if got := lines[100]; got != `{"time":"2026-11-29T12:00:00Z"`+summary+`900}` || !strings.Contains(lines[101], "ann") {
+		t.Errorf("got %s\n%s", got, lines[101])
+	}
+	if got := lines[152]; got != `{"time":"2026-11-29T12:00:05Z"`+summary+`10}` {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestNilLogDropsEvents(t *testing.T) {
 	var l *Log
 	l.Record(Event{})

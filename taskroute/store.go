@@ -62,6 +62,10 @@ type Options struct {
 	// Seal encrypts the parts of records on their way to the backend; nil: they
 	// are stored as they are.
 	Seal *seal.Ring
+	// Ended is told of every record that has ended by a write of this Store, and
+	// must not change it; nil: nobody is. When the reply to that write is lost for
+	// good, it may not be told.
+	Ended func(*Record)
 }
 
 // Store keeps records in a Backend: the owner rule, expiry, the one
@@ -279,6 +283,9 @@ func (s *Store) replace(ctx context.Context, r *Record) error {
 	r.Revision++
 	r.dirty = 0
 	s.notice(r)
+	if r.State.Status.Terminal() && s.opts.Ended != nil {
+		s.opts.Ended(r)
+	}
 	return nil
 }
 

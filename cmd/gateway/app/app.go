@@ -112,7 +112,7 @@ func (a *App) dialUpstreams(version string) error {
 
 func (a *App) assemble() error {
 	cfg := a.cfg
-	store, err := newStore(a.backend, cfg)
+	store, err := newStore(a.backend, cfg, a.taskEnded)
 	if err != nil {
 		return err
 	}

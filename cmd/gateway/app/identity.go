@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
-	"taskgate/audit"
 	"taskgate/auth"
 	"taskgate/config"
 	"taskgate/internal/livefile"
@@ -207,17 +205,6 @@ func shortToken(a config.UpstreamAuth) proxy.ShortToken {
 		return proxy.ShortAllow
 	}
 	return proxy.ShortToken(a.ShortToken)
-}
-
-func openAudit(cfg config.Audit, log *zap.Logger) (*audit.Log, error) {
-	failed := func(err error) { log.Error("an event was not audited", zap.Error(err)) }
-	switch cfg.To {
-	case "none":
-		return nil, nil
-	case "stderr":
-		return audit.New(os.Stderr, failed), nil
-	}
-	return audit.Open(cfg.To, failed)
 }
 
 // scheme is that of the MCP listener.

@@ -210,6 +210,7 @@ func TestWhoCancelledThis(t *testing.T) {
 	id := task(t, owner, "block", `{"secret":"argument"}`)
 	must(t)(stranger.Cancel(t.Context(), id))
 	must(t)(owner.Cancel(t.Context(), id))
+	wait(t, owner, id, wire.StatusCancelled)
 	must(t)(g.client(t, "/mcp", mcptest.TasksAndInput).Cancel(t.Context(), id))
 	must(t)(owner.Task(t.Context(), id)) // reads are not written down
 	must(t)(stranger.Task(t.Context(), id))
@@ -219,11 +220,12 @@ func TestWhoCancelledThis(t *testing.T) {
 		`"tenant":"acme","subject":"ann","identity":"apiKeys","peer":"127.0.0.1","upstream":"u","method":"tools/call","tool":"block","task":"` + hash + `","rule":"*/block","source":"`,
 		`"tenant":"acme","subject":"bob","identity":"apiKeys","peer":"127.0.0.1","upstream":"u","method":"tasks/cancel","task":"` + hash + `","outcome":"failed","status":200,"code":-32602}`,
 		`"tenant":"acme","subject":"ann","identity":"apiKeys","peer":"127.0.0.1","upstream":"u","method":"tasks/cancel","task":"` + hash + `","outcome":"answered","status":200}`,
+		`"event":"task_ended","tenant":"acme","subject":"ann","upstream":"u","tool":"block","task":"` + hash + `","outcome":"cancelled"}`,
 		`"peer":"127.0.0.1","upstream":"u","outcome":"denied","status":401,"code":-32600,"reason":"Unauthorized: the request carries no credential"}`,
 		`"tenant":"acme","subject":"bob","identity":"apiKeys","peer":"127.0.0.1","upstream":"u","method":"tasks/get","task":"` + hash + `","outcome":"failed","status":200,"code":-32602}`,
 	}
 	var lines []string
-	mcptest.Eventually(t, limit, "five events", func() bool { lines = g.auditLines(t); return len(lines) >= len(want) })
+	mcptest.Eventually(t, limit, "six events", func() bool { lines = g.auditLines(t); return len(lines) >= len(want) })
 	if len(lines) != len(want) {
 		t.Fatalf("got %d events:\n%s", len(lines), strings.Join(lines, "\n"))
 	}

@@ -20,13 +20,14 @@ import (
 // had a reason to change yet.
 const terminalCache = 4096
 
-// newStore is what reads and writes records in the backend.
-func newStore(b taskroute.Backend, cfg config.Config) (*taskroute.Store, error) {
+// newStore is what reads and writes records in the backend. ended is told of those
+// that have ended; nil: nobody is.
+func newStore(b taskroute.Backend, cfg config.Config, ended func(*taskroute.Record)) (*taskroute.Store, error) {
 	keys, err := newRing(cfg.Encryption)
 	if err != nil {
 		return nil, err
 	}
-	return taskroute.NewStore(b, taskroute.Options{Now: b.Now, Tombstone: cfg.Tombstone, CacheSize: terminalCache, Seal: keys})
+	return taskroute.NewStore(b, taskroute.Options{Now: b.Now, Tombstone: cfg.Tombstone, CacheSize: terminalCache, Seal: keys, Ended: ended})
 }
 
 // newRing is nil without keys: then nothing is encrypted.
@@ -72,7 +73,7 @@ func rekey(ctx context.Context, cfg config.Config, log *zap.Logger, failed func(
 		return done, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	s, err := newStore(b, cfg)
+	s, err := newStore(b, cfg, nil)
 	if err != nil {
 		return done, err
 	}
