@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"taskgate/policy"
 	"taskgate/taskroute"
@@ -63,9 +64,9 @@ func (r *Runner) rescue(ctx context.Context, o taskroute.Orphan) error {
 	case !rec.State.CancelledAt.IsZero():
 		return r.stopOrphan(ctx, rec, o.Holder, call)
 	case rec.State.Resume != nil:
-		return r.reattach(ctx, rec, o.Holder, call)
+		return r.takeOver(ctx, rec, o.Holder, call, (*taskroute.Record).Reclaim)
 	case call.mayRunAgain(rec.State):
-		return r.runAgain(ctx, rec, o.Holder, call)
+		return r.takeOver(ctx, rec, o.Holder, call, (*taskroute.Record).Restart)
 	}
 	return r.fail(ctx, o.ID, o.Holder, errHolderLost)
 }
@@ -76,9 +77,10 @@ func (c *Call) mayRunAgain(s taskroute.State) bool {
 	return c.Decision.OnLoss == policy.LossReruns && s.Attempts < c.Decision.MaxAttempts && s.CancelledAt.IsZero()
 }
 
-// runAgain claims the record of a dead holder and sends its call once more.
-// Questions of the lost attempt go with it.
-func (r *Runner) runAgain(ctx context.Context, rec *taskroute.Record, dead string, call Call) error {
+// takeOver claims the record of a dead holder and runs its call: after Reclaim
+// where it is, after Restart once more, and then the questions of the lost
+// attempt are gone.
+func (r *Runner) takeOver(ctx context.Context, rec *taskroute.Record, dead string, call Call, by func(rec *taskroute.Record, holder string, now time.Time) error) error {
 	r.busy.enter()
 	defer r.busy.leave()
 	if closed(r.draining) {
@@ -88,12 +90,14 @@ func (r *Runner) runAgain(ctx context.Context, rec *taskroute.Record, dead strin
 		if rec.State.Holder != dead || !rec.State.CancelledAt.IsZero() {
 			return taskroute.ErrFenced
 		}
-		return rec.Restart(holder, r.opts.Now())
+		return by(rec, holder, r.opts.Now())
 	})
 	if err != nil {
 		return err
 	}
-	r.metrics.reruns.Inc()
+	if claimed.State.Attempts > rec.State.Attempts {
+		r.metrics.reruns.Inc()
+	}
 	r.start(ctx, call, claimed, call.Params)
 	return nil
 }

@@ -24,27 +24,6 @@ func (x *run) lastToken() wire.Raw {
 	return nil
 }
 
-// reattach claims the record of a dead holder and goes on with its call where it
-// is: it is not sent again.
-func (r *Runner) reattach(ctx context.Context, rec *taskroute.Record, dead string, call Call) error {
-	r.busy.enter()
-	defer r.busy.leave()
-	if closed(r.draining) {
-		return nil // another replica, or the next start, does it
-	}
-	claimed, err := r.claim(ctx, rec, func(rec *taskroute.Record, holder string) error {
-		if rec.State.Holder != dead || !rec.State.CancelledAt.IsZero() {
-			return taskroute.ErrFenced
-		}
-		return rec.Reclaim(holder, r.opts.Now())
-	})
-	if err != nil {
-		return err
-	}
-	r.start(ctx, call, claimed, call.Params)
-	return nil
-}
-
 // continueFrom takes up what an earlier holder of the record has left, if it
 // has left a call.
 func (x *run) continueFrom(rec *taskroute.Record) {
