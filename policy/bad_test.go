@@ -27,24 +27,31 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestFindings loads each file of testdata/bad and compares what is found with
-// the .txt beside it. Files called warn-* load. Conditions see the header X-Team.
+// TestFindings loads each file of testdata/bad, or the files of a directory
+// there, and compares what is found with the .txt beside it. What is called
+// warn-* loads. Conditions see the header X-Team.
 func TestFindings(t *testing.T) {
-	files, err := filepath.Glob("testdata/bad/*.yaml")
-	if err != nil || len(files) == 0 {
+	entries, err := filepath.Glob("testdata/bad/*")
+	if err != nil || len(entries) == 0 {
 		t.Fatalf("no files: %v", err)
 	}
-	for _, name := range files {
-		t.Run(filepath.Base(name), func(t *testing.T) {
-			data, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
+	for _, entry := range entries {
+		if filepath.Ext(entry) == ".txt" {
+			continue
+		}
+		t.Run(filepath.Base(entry), func(t *testing.T) {
+			contents, findings := readAll([]string{entry})
+			if findings != nil {
+				t.Fatal(findings)
 			}
-			set, findings := compile([]content{{filepath.Base(name), data}}, SeesOnly([]string{"X-Team"}))
-			if loads := strings.HasPrefix(filepath.Base(name), "warn-"); loads != (set != nil) || len(findings) == 0 {
+			for i := range contents {
+				contents[i].name = filepath.Base(contents[i].name)
+			}
+			set, findings := compile(contents, SeesOnly([]string{"X-Team"}))
+			if loads := strings.HasPrefix(filepath.Base(entry), "warn-"); loads != (set != nil) || len(findings) == 0 {
 				t.Errorf("loaded: %v, findings: %d", set != nil, len(findings))
 			}
-			golden(t, strings.TrimSuffix(name, ".yaml")+".txt", findings.Error()+"\n")
+			golden(t, strings.TrimSuffix(entry, ".yaml")+".txt", findings.Error()+"\n")
 		})
 	}
 }

@@ -50,19 +50,6 @@ func TestSeveralFiles(t *testing.T) {
 	}
 }
 
-func TestFilesThatContradict(t *testing.T) {
-	_, findings := compile([]content{
-		{"a.yaml", []byte("profile: edge\ndefaults: {ttl: 2h}\nrules: [{match: {tool: x}}]")},
-		{"b.yaml", []byte("profile: sidecar\ndefaults:\n  ttl: 3h\nrules: [{match: {tool: x}}]")},
-	}, nil)
-	want := `b.yaml:1: error: profile: a.yaml:1 sets it already; keep one of the two
-b.yaml:3: error: defaults.ttl: a.yaml:2 sets it already; keep one of the two
-b.yaml:4: error: rules[0]: same match as a.yaml:3, so it never applies; remove one of the two`
-	if got := findings.Error(); got != want {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
-	}
-}
-
 func TestWhatTaskImplies(t *testing.T) {
 	for _, c := range []struct {
 		file         string
