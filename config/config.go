@@ -47,6 +47,9 @@ type Config struct {
 	Policy []string `yaml:"policy" env:"POLICY"`
 	// PolicyHeaders are the request headers that policy can see.
 	PolicyHeaders []string `yaml:"policyHeaders" env:"POLICY_HEADERS"`
+	// PolicyInMeta tells clients, in _meta of results of tools/call, which rule
+	// decided.
+	PolicyInMeta bool `yaml:"policyInMeta" env:"POLICY_IN_META"`
 
 	Upstreams []Upstream `yaml:"upstreams" env:"-"`
 

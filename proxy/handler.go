@@ -65,6 +65,8 @@ type Options struct {
 	Pace func(upstream, tool string) policy.Pace
 	// PolicyHeaders are the request headers that policy may look at.
 	PolicyHeaders []string
+	// PolicyInMeta lets clients know which rule decided.
+	PolicyInMeta bool
 
 	Now     func() time.Time
 	Log     *zap.Logger

@@ -40,7 +40,8 @@ func (h *Handler) callTool(ctx context.Context, x *exchange, out *responder) (wi
 		}
 		return x.outcome(h.runner.Resume(ctx, call, state, responses))
 	}
-	return x.outcome(h.runner.Call(ctx, call, x.observer(out)))
+	result, err := x.outcome(h.runner.Call(ctx, call, x.observer(out)))
+	return h.withReason(result, decision), err
 }
 
 // noteDecision says why a call is treated as it is. Rules are written by

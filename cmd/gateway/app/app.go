@@ -138,7 +138,7 @@ func (a *App) assemble() error {
 		MaxStreams: cfg.Limits.MaxStreams, MaxTaskIDs: maxTaskIDs, Recheck: cfg.Timeouts.Recheck,
 		Guard:    proxy.Guard{Origins: cfg.AllowedOrigins, Hosts: cfg.AllowedHosts, AnyHost: len(cfg.AllowedHosts) == 0 && !onLoopback(a.listener)},
 		Identify: a.callers.Identify, Audit: a.audit, AuditReads: cfg.Audit.Reads,
-		Decide: a.policy.Decide, Pace: a.pacer.Pace, PolicyHeaders: cfg.PolicyHeaders, Now: time.Now, Log: a.log, Metrics: a.metrics,
+		Decide: a.policy.Decide, Pace: a.pacer.Pace, PolicyHeaders: cfg.PolicyHeaders, PolicyInMeta: cfg.PolicyInMeta, Now: time.Now, Log: a.log, Metrics: a.metrics,
 	})
 	policyMetrics(a.metrics, a.policy, a.pacer)
 	a.metrics.MustRegister(newPolicyState(a.policy, a.tools))
