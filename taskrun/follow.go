@@ -12,7 +12,7 @@ import (
 func (x *run) follow() {
 	defer x.drop()
 	defer close(x.followed)
-	place := time.NewTicker(x.r.opts.Recheck)
+	place := time.NewTimer(x.r.opts.ProgressEvery) // the first look is soon: most calls that wait do so from their beginning
 	defer place.Stop()
 	reread := time.NewTicker(x.r.opts.Reread)
 	defer reread.Stop()
@@ -46,7 +46,8 @@ func (x *run) follow() {
 		case <-x.watch.Changed():
 		case <-reread.C:
 		case <-place.C:
-			if _, waits := x.flight.Ahead(); waits {
+			place.Reset(x.r.opts.Recheck)
+			if _, waits := x.flight.Ahead(); waits || x.placed {
 				x.saveProgress()
 			}
 			continue

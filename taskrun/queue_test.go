@@ -1,6 +1,7 @@
 package taskrun
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ func TestQueueOfARule(t *testing.T) {
 		r := w.replica()
 		first := r.call(one, atOnce).handle()
 		second := r.call(one, atOnce).handle()
-		time.Sleep(recheck)
+		time.Sleep(progressEvery)
 		check(t, "status message", r.get(second).State.StatusMessage, "Waiting for its turn: number 1 in the queue.")
 		third := r.get(r.call(one, atOnce).handle())
 		check(t, "reason of the one too many", reasonOf(t, third), "overloaded")
@@ -29,8 +30,30 @@ func TestQueueOfARule(t *testing.T) {
 		check(t, "calls at the upstream", w.up.count(), 2)
 		w.nth(1).returns(hello)
 		check(t, "status", r.get(first).State.Status, taskroute.Completed)
+		time.Sleep(recheck)
+		check(t, "status message when its turn has come", r.get(second).State.StatusMessage, "")
 		w.nth(3).returns(hello)
 		check(t, "status", r.get(second).State.Status, taskroute.Completed)
+	})
+}
+
+// The place is told anew as the queue moves.
+func TestPlaceInTheQueue(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		one := oneAtATime(policy.PerRule, 9, 0)
+		r := w.replica()
+		r.call(one, atOnce)
+		r.call(one, atOnce)
+		third := r.call(one).handle() // promoted while it waits
+		for n := 1; n <= 2; n++ {
+			check(t, "status message", r.get(third).State.StatusMessage, fmt.Sprintf("Waiting for its turn: number %d in the queue.", 3-n))
+			w.nth(n).returns(hello)
+			time.Sleep(recheck)
+		}
+		check(t, "status message when its turn has come", r.get(third).State.StatusMessage, "")
+		w.nth(3).progress(`{"progress":1,"message":"Half of it"}`)
+		time.Sleep(progressEvery)
+		check(t, "status message", r.get(third).State.StatusMessage, "Half of it")
 	})
 }
 

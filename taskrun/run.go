@@ -49,6 +49,7 @@ type run struct {
 	epoch   int64
 	rounds  int // questions in the record
 	expires time.Time
+	placed  bool              // the record shows a place in the queue
 	pending map[string]*ask   // asked of the client, by key
 	known   map[string]string // keys of what the call had asked before it was resumed, by the upstream's id
 	watch   *taskroute.Watcher
@@ -198,7 +199,8 @@ var gone = wire.Errorf(wire.CodeInternal, "the call that asked has ended")
 
 // statusMessage is what a working record shows.
 func (x *run) statusMessage() string {
-	if n, waits := x.flight.Ahead(); waits {
+	n, waits := x.flight.Ahead()
+	if x.placed = waits; waits {
 		return fmt.Sprintf("Waiting for its turn: number %d in the queue.", n)
 	}
 	if text := x.message.Load(); text != nil {
