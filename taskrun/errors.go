@@ -17,6 +17,10 @@ type reason struct {
 	HTTPStatus int    `json:"upstreamStatus,omitempty"`
 	// RetryAfterMs is when to ask again, in milliseconds; 0: not known.
 	RetryAfterMs int64 `json:"retryAfterMs,omitempty"`
+	// Size and Limit are of an answer that was too large, in bytes. Size is what
+	// is known of it: what was announced, or was read before giving up.
+	Size  int64 `json:"size,omitempty"`
+	Limit int64 `json:"limit,omitempty"`
 }
 
 // ErrStore: the store could not be asked, or did not say whether it has done
@@ -66,7 +70,7 @@ func WireError(err error) *wire.Error {
 }
 
 func upstreamError(up *upstream.Error) *wire.Error {
-	r := reason{Reason: "upstream_" + string(up.Kind), Retriable: !up.MayHaveRun, HTTPStatus: up.Status}
+	r := reason{Reason: "upstream_" + string(up.Kind), Retriable: !up.MayHaveRun, HTTPStatus: up.Status, Size: up.Size, Limit: up.Limit}
 	if up.MayHaveRun && up.Kind == upstream.Broken {
 		r.Reason = "outcome_unknown"
 	}

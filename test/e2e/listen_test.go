@@ -111,3 +111,20 @@ func TestAnUpstreamThatComesBackIsHeardAgain(t *testing.T) {
 	server.Start()
 	s.wait(t, wire.NotePrompts, "") // it may have changed meanwhile
 }
+
+func TestTheTypeScriptClientListensToATask(t *testing.T) {
+	g := Start(t, Options{Upstream: mcptest.Everything(t, "streamableHttp").URL, Policy: promoteSoon})
+	id := newClient(t, g.Endpoint).start(t, longTool, lasting(2, 2))
+	var seen struct {
+		Era      string
+		Statuses []string
+		Closed   string
+	}
+	parse(t, runDriver(t, "tslisten.mjs", g.Endpoint, id), &seen)
+	if seen.Era != "modern" || seen.Closed != "graceful" {
+		t.Errorf("seen: %+v", seen)
+	}
+	if n := len(seen.Statuses); n < 2 || seen.Statuses[0] != wire.StatusWorking || seen.Statuses[n-1] != wire.StatusCompleted {
+		t.Errorf("statuses: %v", seen.Statuses)
+	}
+}
