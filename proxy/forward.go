@@ -70,7 +70,8 @@ type relay struct{ observe taskrun.Observer }
 func (r relay) Progress(params wire.Object)           { r.observe("notifications/progress", params.Bytes()) }
 func (r relay) Notify(method string, params wire.Raw) { r.observe(method, params) }
 
-// Ask refuses: only a tools/call can be held while its question is out.
+// Ask refuses: a question is answered during the calls that can be held for it
+// (basic/patterns/mrtr, Supported Requests).
 func (r relay) Ask(context.Context, upstream.Question) (wire.Raw, *wire.Error) {
-	return nil, wire.Errorf(wire.CodeMethodNotFound, "questions are answered during tools/call only")
+	return nil, wire.Errorf(wire.CodeMethodNotFound, "questions are answered during tools/call, prompts/get and resources/read only")
 }

@@ -80,6 +80,7 @@ type Handler struct {
 	runner  *taskrun.Runner
 	coord   *reqcoord.Coordinator
 	methods map[string]method
+	unruled policy.Decision
 	docs    map[string][]byte // public documents by path
 	metrics *metrics
 	streams atomic.Int64  // open listen streams
@@ -93,13 +94,15 @@ type method func(ctx context.Context, x *exchange, out *responder) (wire.Raw, er
 // New returns a Handler. endpoints say which upstream is behind which path.
 func New(endpoints []Endpoint, runner *taskrun.Runner, coord *reqcoord.Coordinator, o Options) *Handler {
 	h := &Handler{opts: o, routes: map[string]*route{}, runner: runner, coord: coord,
-		docs: documents(endpoints), metrics: newMetrics(o.Metrics), closing: make(chan struct{})}
+		unruled: unruled(), docs: documents(endpoints), metrics: newMetrics(o.Metrics), closing: make(chan struct{})}
 	for _, e := range endpoints {
 		h.routes[e.Path] = newRoute(e, o)
 	}
 	h.methods = map[string]method{
 		"server/discover": h.discover,
 		"tools/call":      h.callTool,
+		"prompts/get":     h.callOther,
+		"resources/read":  h.callOther,
 		"tasks/get":       h.getTask,
 		"tasks/update":    h.updateTask,
 		"tasks/cancel":    h.cancelTask,

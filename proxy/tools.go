@@ -29,19 +29,35 @@ func (h *Handler) callTool(ctx context.Context, x *exchange, out *responder) (wi
 		return nil, err
 	}
 	defer out.holdOpen()() // not before: what is refused has a status of its own
-	call := taskrun.Call{
-		Owner: x.owner(), Upstream: x.route.Name, Tool: tool, Params: x.params.Without("task"), Meta: x.meta,
-		Header: x.keptHeaders(), Decision: decision,
+	o, err := h.run(ctx, x, out, taskrun.Call{Tool: tool, Params: x.params.Without("task"), Decision: decision})
+	if err != nil {
+		return nil, err
 	}
-	if state, ok := wire.String(x.params.Get("requestState")); ok && taskrun.OwnsState(state) {
+	result, err := outcome(x.msg.Method, o)
+	if _, held := x.heldState(); held { // it goes on as was decided when it began
+		return result, err
+	}
+	return h.withReason(result, decision), err
+}
+
+// heldState is the requestState of a call that is held here, on its retry.
+func (x *exchange) heldState() (state string, ok bool) {
+	state, ok = wire.String(x.params.Get("requestState"))
+	return state, ok && taskrun.OwnsState(state)
+}
+
+// run runs a call, or goes on with one that is held.
+func (h *Handler) run(ctx context.Context, x *exchange, out *responder, call taskrun.Call) (o taskrun.Outcome, err error) {
+	defer func() { x.traceOutcome(o) }()
+	call.Owner, call.Upstream, call.Meta, call.Header = x.owner(), x.route.Name, x.meta, x.keptHeaders()
+	if state, held := x.heldState(); held {
 		responses, err := retryResponses(x.params)
 		if err != nil {
-			return nil, err
+			return o, err
 		}
-		return x.outcome(h.runner.Resume(ctx, call, state, responses))
+		return h.runner.Resume(ctx, call, state, responses)
 	}
-	result, err := x.outcome(h.runner.Call(ctx, call, x.observer(out)))
-	return h.withReason(result, decision), err
+	return h.runner.Call(ctx, call, x.observer(out))
 }
 
 // noteDecision says why a call is treated as it is. Rules are written by
@@ -91,12 +107,9 @@ func (h *Handler) query(x *exchange, tool string, facts toolFacts) policy.Query 
 	return q
 }
 
-// outcome is the result of a tools/call in each of its three forms.
-func (x *exchange) outcome(o taskrun.Outcome, err error) (wire.Raw, error) {
-	x.traceOutcome(o)
+// outcome is the result of a call in each of its three forms.
+func outcome(method string, o taskrun.Outcome) (wire.Raw, error) {
 	switch {
-	case err != nil:
-		return nil, err
 	case o.Task != nil:
 		return o.Task.Wire().CreateResult(), nil
 	case o.Input != nil:
@@ -104,7 +117,7 @@ func (x *exchange) outcome(o taskrun.Outcome, err error) (wire.Raw, error) {
 			With("inputRequests", o.Input.Requests.Bytes()).
 			With("requestState", wire.Quote(o.Input.State)).Bytes(), nil
 	}
-	return response("tools/call", *o.Reply)
+	return response(method, *o.Reply)
 }
 
 // response is an upstream's own response as a modern client wants it.

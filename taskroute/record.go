@@ -162,6 +162,8 @@ type Outcome struct {
 
 // Request is what it takes to send the call (again).
 type Request struct {
+	// Method is "" for tools/call.
+	Method string   `json:"method,omitempty"`
 	Params wire.Raw `json:"params,omitempty"`
 	// ClientInfo and Capabilities are those of the creating request.
 	ClientInfo   wire.Raw `json:"clientInfo,omitempty"`

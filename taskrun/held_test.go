@@ -82,6 +82,22 @@ func TestBadRequestState(t *testing.T) {
 	})
 }
 
+// A prompt, or a resource, is held as a tool is.
+func TestAPromptThatAsksIsHeld(t *testing.T) {
+	prompt := func(c *Call) { c.Method, c.Tool, c.Decision.Task = "prompts/get", "greeting", policy.Forbidden }
+	inBubble(t, func(t *testing.T, w *world) {
+		w.store.talks = true
+		r, other := w.replica(), w.replica()
+		state, q := w.ask(r, prompt)
+		check(t, "method", w.nth(1).Method, "prompts/get")
+		r.resume(state, `{"q1":{}}`, mrtr, prompt, func(c *Call) { c.Method = "" }).fails(ErrBadState) // a tool of that name
+		retry := other.resume(state, `{"q1":{"n":1}}`, mrtr, prompt)
+		check(t, "answer", q.answer(), `{"n":1}`)
+		w.nth(1).returns(`{"messages":[]}`)
+		check(t, "reply", retry.reply(), `{"messages":[],"resultType":"complete"}`)
+	})
+}
+
 func TestExpiredRequestState(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		r := w.replica()

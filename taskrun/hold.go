@@ -51,7 +51,11 @@ func openTicket(rec *taskroute.Record, c *Call) string {
 // fingerprint stands for what a retry must repeat: tool and arguments, whatever
 // the order of their members.
 func (c *Call) fingerprint() string {
-	return digest(c.Upstream, c.Tool, string(c.canonicalArguments()))
+	parts := []string{c.Upstream, c.Tool, string(c.canonicalArguments())}
+	if c.Method != "" {
+		parts = append(parts, c.Method)
+	}
+	return digest(parts...)
 }
 
 // canonicalArguments have their members in order and nothing between; numbers

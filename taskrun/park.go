@@ -96,7 +96,7 @@ func (c *Call) request() taskroute.Request {
 		decision = nil // a Decision always marshals
 	}
 	return taskroute.Request{
-		Params: c.Params.Bytes(), ClientInfo: c.Meta.ClientInfo,
+		Method: c.Method, Params: c.Params.Bytes(), ClientInfo: c.Meta.ClientInfo,
 		Capabilities: c.Meta.Capabilities.Raw(), Headers: c.Header, Decision: decision,
 	}
 }
@@ -105,7 +105,7 @@ func (c *Call) request() taskroute.Request {
 func callOf(rec *taskroute.Record) (Call, error) {
 	c := Call{
 		Owner: rec.State.Owner, Upstream: rec.State.Upstream, Tool: rec.State.Tool,
-		Header: http.Header(rec.Request.Headers),
+		Method: rec.Request.Method, Header: http.Header(rec.Request.Headers),
 		Meta: wire.Meta{Version: wire.Version, ClientInfo: rec.Request.ClientInfo,
 			Capabilities: wire.ParseCapabilities(rec.Request.Capabilities)},
 	}

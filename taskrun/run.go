@@ -92,7 +92,7 @@ func (r *Runner) newRun(ctx context.Context, c Call, observe Observer) (*run, co
 }
 
 func about(c *Call) reqcoord.About {
-	return reqcoord.About{Upstream: c.Upstream, Method: "tools/call", Tool: c.Tool, Principal: c.Owner.String()}
+	return reqcoord.About{Upstream: c.Upstream, Method: c.method(), Tool: c.Tool, Principal: c.Owner.String()}
 }
 
 // dispatch waits for the call's turn, sends it, and reports its end.
@@ -116,14 +116,14 @@ func (x *run) send(ctx context.Context, id uint64, params wire.Raw) (upstream.Re
 // did, and one that was cut short says nothing, unless it ran out of time.
 func (x *run) measure(end ended, cause error) {
 	known := end.err == nil && end.kind != wire.ResultInputRequired || errors.Is(cause, errTimeout)
-	if x.r.opts.Took != nil && known && !x.sent.IsZero() && !x.hasAsked.Load() {
+	if x.r.opts.Took != nil && x.call.Method == "" && known && !x.sent.IsZero() && !x.hasAsked.Load() {
 		x.r.opts.Took(x.call.Upstream, x.call.Tool, time.Since(x.sent))
 	}
 }
 
 func (c *Call) toUpstream(id uint64, params wire.Raw) upstream.Request {
 	return upstream.Request{
-		ID: id, Method: "tools/call", Params: params,
+		ID: id, Method: c.method(), Params: params,
 		ClientInfo: c.Meta.ClientInfo, Capabilities: c.Meta.Capabilities,
 		LogLevel: c.Meta.LogLevel, Principal: c.Owner.String(), Header: c.Header,
 	}

@@ -6,6 +6,7 @@
 package taskrun
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -86,10 +87,14 @@ func New(store *taskroute.Store, coord *reqcoord.Coordinator, upstreams map[stri
 	return r
 }
 
-// Call is one tools/call of a client.
+// Call is one tools/call of a client, or another request during which an upstream
+// may ask (basic/patterns/mrtr, Supported Requests).
 type Call struct {
 	Owner    taskroute.Owner
 	Upstream string
+	// Method is "" for tools/call, the only one that may become a task.
+	Method string
+	// Tool is the tool, prompt or resource that is asked for.
 	Tool     string
 	Params   wire.Object
 	Meta     wire.Meta
@@ -106,6 +111,9 @@ func (c *Call) mayBecomeTask() bool {
 func (c *Call) needsDeclaration() bool {
 	return c.Decision.Task == policy.Required || c.Decision.Undeclared == policy.Reject
 }
+
+// method is Method, written out.
+func (c *Call) method() string { return cmp.Or(c.Method, "tools/call") }
 
 // shares are the limits that policy puts the call under.
 func (c *Call) shares() []reqcoord.Share {

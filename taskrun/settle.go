@@ -37,7 +37,7 @@ func (x *run) settle(end ended) {
 	case end.kind == wire.ResultInputRequired:
 		x.park(end.reply.Result)
 	default:
-		result, err := wire.ModernResult("tools/call", end.reply.Result, nil)
+		result, err := wire.ModernResult(x.call.method(), end.reply.Result, nil)
 		if err != nil {
 			x.settle(ended{err: &upstream.Error{Kind: upstream.Broken, MayHaveRun: true, Err: err}})
 			return
