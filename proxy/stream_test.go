@@ -247,9 +247,10 @@ func (b *thinBody) Read(p []byte) (int, error) {
 }
 
 func TestHangUpReachesTheUpstream(t *testing.T) {
-	cancelled := make(chan time.Time, 1)
+	arrived, cancelled := make(chan struct{}), make(chan time.Time, 1)
 	g := newGateway(t, func(s *setup) {
 		s.up.call = func(ctx context.Context, _ upstream.Request, _ upstream.Handler) (upstream.Reply, error) {
+			arrived <- struct{}{}
 			<-ctx.Done()
 			cancelled <- time.Now()
 			return upstream.Reply{}, ctx.Err()
@@ -257,7 +258,10 @@ func TestHangUpReachesTheUpstream(t *testing.T) {
 	})
 	for _, method := range []string{"tools/call", "prompts/get"} {
 		ctx, hangUp := context.WithCancel(t.Context())
-		time.AfterFunc(50*time.Millisecond, hangUp)
+		go func() {
+			<-arrived
+			hangUp()
+		}()
 		if _, err := g.client("ann").Call(ctx, method, wire.Raw(`{"name":"tool"}`)); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want %v", err, context.Canceled)
 		}
