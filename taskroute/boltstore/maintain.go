@@ -13,7 +13,8 @@ import (
 	"taskgate/taskroute"
 )
 
-// Health is what Check found. Reservations count as tasks that are not open.
+// Health is what Check found. Reservations and notes count as tasks
+// that are not open.
 type Health struct {
 	Tasks, Open, Tombstones int
 	// Problems are empty when all is well; at most maxProblems of them.

@@ -8,8 +8,8 @@ import (
 	"taskgate/taskroute"
 )
 
-// reservingStore is a Store over b, whose reservations are documents of b.
-func reservingStore(t *testing.T, b taskroute.Backend) *taskroute.Store {
+// storeOver is a Store whose reservations and notes are documents of b.
+func storeOver(t *testing.T, b taskroute.Backend) *taskroute.Store {
 	t.Helper()
 	s, err := taskroute.NewStore(b, taskroute.Options{Now: time.Now})
 	if err != nil {
@@ -29,7 +29,7 @@ func reserve(t *testing.T, s *taskroute.Store, id, instead string, ttl time.Dura
 }
 
 func parallelReserve(t *testing.T, b taskroute.Backend) {
-	s := reservingStore(t, b)
+	s := storeOver(t, b)
 	winners := make([]string, 16)
 	for i, err := range atOnce(len(winners), func(i int) (err error) {
 		winners[i], err = s.Reserve(t.Context(), reservedKey, taskroute.NewID(), "", time.Hour)
@@ -45,7 +45,7 @@ func parallelReserve(t *testing.T, b taskroute.Backend) {
 }
 
 func reservationsGo(t *testing.T, b taskroute.Backend) {
-	s := reservingStore(t, b)
+	s := storeOver(t, b)
 	reserve(t, s, "a", "", time.Hour, "a")
 	reserve(t, s, "b", "", time.Hour, "a")
 	reserve(t, s, "b", "other", time.Hour, "a")

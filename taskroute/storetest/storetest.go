@@ -53,6 +53,9 @@ func Run(t *testing.T, open Open) {
 		{"open documents are counted by owner", countOpen},
 		{"of parallel reservations of one key one holds", parallelReserve},
 		{"a reservation can be displaced and goes with its time", reservationsGo},
+		{"no parallel change of a note is lost", noteCounts},
+		{"a note goes with its time", notesGo},
+		{"a change of a note wakes its watchers", noteWakes},
 		{"an ended context ends every call", endedContext},
 		{"hints end with the context", hintsEnd},
 	} {
