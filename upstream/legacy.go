@@ -54,6 +54,7 @@ func (l *legacy) call(ctx context.Context, r Request, h Handler) (reply Reply, d
 
 func (l *legacy) callIn(ctx context.Context, s *session, header http.Header, r Request, h Handler) (answer, error) {
 	return l.converse(ctx, s, header, r, h, func(callCtx context.Context, c *conversation) (answer, error) {
+		l.setLevel(ctx, s, header, r)
 		c.place.Shared = l.sessions.busy(s)
 		return c.send(callCtx, l.needsTask(ctx, s, header, r))
 	})

@@ -18,6 +18,7 @@ type session struct {
 	init    wire.Raw // the InitializeResult
 	tools   toolList
 	claims  claims
+	level   logLevel
 	begun   atomic.Int64 // all calls so far
 
 	// guarded by pool.mu
