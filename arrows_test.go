@@ -40,6 +40,7 @@ var arrows = map[string][]string{
 	"reqcoord":            {"wire", "upstream"},
 	"taskrun":             {"wire", "policy", "taskroute", "reqcoord", "upstream"},
 	"proxy":               {"wire", "auth", "audit", "policy", "taskroute", "reqcoord", "taskrun", "upstream"},
+	"legacyfront":         {"wire", "taskroute", "proxy"},
 	"admin":               {"taskroute", "reqcoord", "taskrun"},
 	"internal/demo":       {"wire"},
 	"cmd/gateway/app":     {anyPackage},

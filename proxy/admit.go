@@ -9,24 +9,16 @@ import (
 	"time"
 
 	"taskgate/audit"
-	"taskgate/auth"
-	"taskgate/taskroute"
 	"taskgate/wire"
 )
 
 // exchange is one admitted message.
 type exchange struct {
-	route    *route
-	identity auth.Identity
-	header   http.Header
-	msg      wire.Message
-	params   wire.Object
-	meta     wire.Meta // of requests
-	trail    audit.Event
-}
-
-func (x *exchange) owner() taskroute.Owner {
-	return taskroute.Owner{Tenant: x.identity.Tenant, Subject: x.identity.Subject}
+	Visit
+	msg    wire.Message
+	params wire.Object
+	meta   wire.Meta // of requests
+	trail  audit.Event
 }
 
 // admit lets a request in: path, Origin and Host, caller, size, envelope,
@@ -37,6 +29,9 @@ func (h *Handler) admit(w http.ResponseWriter, req *http.Request) (*exchange, er
 	if err != nil {
 		leaveBody(w, req)
 		return x, err
+	}
+	if isSessionMethod(req) {
+		return x, nil
 	}
 	if err := x.decode(body); err != nil {
 		return x, err
@@ -66,15 +61,16 @@ func (h *Handler) receive(w http.ResponseWriter, req *http.Request) (*exchange, 
 	if err != nil {
 		return nil, nil, err
 	}
-	x := &exchange{route: r, header: req.Header}
-	if err := h.identify(x, req); err != nil {
+	x := &exchange{Visit: Visit{h: h, route: r, header: req.Header, peer: peer(req)}}
+	if err := h.identify(x, req); err != nil || isSessionMethod(req) {
 		return x, nil, err
 	}
 	body, err := h.readBody(w, req)
 	return x, body, err
 }
 
-// routeOf wants a POST of JSON, from here, to an endpoint.
+// routeOf wants a POST of JSON, from here, to an endpoint; within a session of
+// an older client, GET and DELETE as well.
 func (h *Handler) routeOf(w http.ResponseWriter, req *http.Request) (*route, error) {
 	if err := h.opts.Guard.check(req); err != nil {
 		return nil, err
@@ -82,6 +78,9 @@ func (h *Handler) routeOf(w http.ResponseWriter, req *http.Request) (*route, err
 	r := h.routes[req.URL.Path]
 	if r == nil {
 		return nil, refuse(http.StatusNotFound, wire.CodeMethodNotFound, "No MCP endpoint at this path")
+	}
+	if isSessionMethod(req) {
+		return r, nil
 	}
 	if req.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -125,12 +124,21 @@ func tooLarge(limit int64) error {
 		WithData(map[string]any{"reason": "too_large", "limit": limit})}
 }
 
-// decode reads the envelope and holds it against the protocol and the headers.
+// decode reads the envelope and, unless an older client sent it, holds it
+// against the protocol and the headers.
 func (x *exchange) decode(body []byte) error {
 	var rpc *wire.Error
 	if x.msg, rpc = wire.Decode(body); rpc != nil {
 		return badRequest(rpc)
 	}
+	if x.isLegacy() {
+		return nil
+	}
+	return x.check()
+}
+
+// check holds a message against the protocol and the headers.
+func (x *exchange) check() error {
 	if x.msg.IsResponse() {
 		return refuse(http.StatusBadRequest, wire.CodeInvalidRequest, "Invalid request: clients send requests only; answer questions with inputResponses")
 	}
@@ -149,9 +157,6 @@ func (x *exchange) decode(body []byte) error {
 var paramMembers = []string{"_meta", "name", "arguments", "uri", "taskId", "inputResponses", "requestState", "cursor", "notifications"}
 
 func (x *exchange) checkProtocol() error {
-	if !wire.IsModern(x.msg.Params) && x.speaksLegacy() {
-		return unsupportedVersion(x.requestedVersion())
-	}
 	if got, want := x.params.ImpostorOf(paramMembers...); got != "" {
 		return badRequest(wire.Errorf(wire.CodeInvalidRequest, "Invalid request: member %q of params could be taken for %q", got, want))
 	}
@@ -166,19 +171,6 @@ func (x *exchange) checkProtocol() error {
 		return unsupportedVersion(x.meta.Version)
 	}
 	return nil
-}
-
-// speaksLegacy: the request opens, or belongs to, an initialize-era session.
-func (x *exchange) speaksLegacy() bool {
-	v := x.header.Get(wire.HeaderVersion)
-	return x.msg.Method == "initialize" && v != wire.Version || v != "" && v < wire.Version && v[0] == '2'
-}
-
-func (x *exchange) requestedVersion() string {
-	if v, ok := wire.String(x.params.Get("protocolVersion")); ok {
-		return v
-	}
-	return x.header.Get(wire.HeaderVersion)
 }
 
 func unsupportedVersion(requested string) error {

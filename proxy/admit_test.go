@@ -117,19 +117,44 @@ func TestBadRequests(t *testing.T) {
 
 func TestUnsupportedVersion(t *testing.T) {
 	g := newGateway(t)
-	for name, options := range map[string][]mcptest.Option{
-		"v999.0.0":   {mcptest.WithHeader(wire.HeaderVersion, "v999.0.0"), mcptest.WithMeta(wire.MetaVersion, wire.Raw(`"v999.0.0"`))},
-		"2025-11-25": {mcptest.WithHeader(wire.HeaderVersion, "2025-11-25"), mcptest.WithoutMeta()},
+	r := g.ok(g.client("ann").CallTool(t.Context(), "tool", `{}`, mcptest.WithHeader(wire.HeaderVersion, "v999.0.0"), mcptest.WithMeta(wire.MetaVersion, wire.Raw(`"v999.0.0"`))))
+	check(t, "status", r.Status, 400)
+	check(t, "code", r.Err().Code, wire.CodeUnsupportedVersion)
+	check(t, "data", string(r.Err().Data), `{"requested":"v999.0.0","supported":["2026-07-28"]}`)
+}
+
+// Both eras share an endpoint. The body decides, then the headers; a request of
+// this era is never taken for an older one.
+func TestOlderClientsAreHandedOn(t *testing.T) {
+	g := newGateway(t, func(s *setup) {
+		s.Legacy = func(w http.ResponseWriter, _ *http.Request, v *Visit, msg wire.Message) {
+			w.Header().Set("X-Legacy", v.Path()+" "+v.Principal()+" "+msg.Method)
+			w.WriteHeader(http.StatusAccepted)
+		}
+	})
+	old := []mcptest.Option{mcptest.WithoutMeta(), mcptest.WithHeader(wire.HeaderVersion)}
+	for name, c := range map[string]struct {
+		method  string
+		options []mcptest.Option
+		legacy  bool
+	}{
+		"initialize":                            {"initialize", old, true},
+		"initialize with Mcp-Method":            {"initialize", append(old, mcptest.WithHeader(wire.HeaderMethod, "initialize")), true},
+		"initialize of this era":                {"initialize", nil, false},
+		"in a session":                          {"tools/list", append(old, mcptest.WithHeader(wire.HeaderSession, "s")), true},
+		"of an older version":                   {"tools/list", append(old, mcptest.WithHeader(wire.HeaderVersion, "2025-06-18")), true},
+		"of this version without what it wants": {"tools/list", []mcptest.Option{mcptest.WithoutMeta()}, false},
+		"of none":                               {"tools/list", old, false},
+		"this era in an old session":            {"tools/list", []mcptest.Option{mcptest.WithHeader(wire.HeaderSession, "s")}, false},
+		"this era with an old header":           {"tools/list", []mcptest.Option{mcptest.WithHeader(wire.HeaderVersion, "2025-06-18")}, false},
 	} {
-		r := g.ok(g.client("ann").CallTool(t.Context(), "tool", `{}`, options...))
-		check(t, name+": status", r.Status, 400)
-		check(t, name+": code", r.Err().Code, wire.CodeUnsupportedVersion)
-		check(t, name+": data", string(r.Err().Data), `{"requested":"`+name+`","supported":["2026-07-28"]}`)
+		r := g.ok(g.client("ann").Call(t.Context(), c.method, wire.Raw(`{}`), c.options...))
+		want := ""
+		if c.legacy {
+			want = "/mcp acme/ann " + c.method
+		}
+		check(t, name, r.Header.Get("X-Legacy"), want)
 	}
-	r := g.ok(g.client("ann").Call(t.Context(), "initialize", wire.Raw(`{"protocolVersion":"2025-06-18"}`), mcptest.WithoutMeta(),
-		mcptest.WithHeader(wire.HeaderVersion), mcptest.WithHeader(wire.HeaderMethod)))
-	check(t, "initialize: code", r.Err().Code, wire.CodeUnsupportedVersion)
-	check(t, "initialize: data", string(r.Err().Data), `{"requested":"2025-06-18","supported":["2026-07-28"]}`)
 }
 
 func TestGoodHeaders(t *testing.T) {

@@ -67,6 +67,9 @@ type Options struct {
 	PolicyHeaders []string
 	// PolicyInMeta lets clients know which rule decided.
 	PolicyInMeta bool
+	// Legacy serves the clients of 2025-11-25 and earlier. The message is zero
+	// for GET and DELETE.
+	Legacy func(http.ResponseWriter, *http.Request, *Visit, wire.Message)
 
 	Now     func() time.Time
 	Log     *zap.Logger
@@ -155,20 +158,26 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		h.serveDocument(w, req, doc)
 		return
 	}
-	out := newResponder(w, req, h.opts)
+	out := newResponder(w, req.Header, h.opts)
 	x, err := h.admit(w, req)
 	if x != nil {
 		out.id = x.msg.ID
 	}
 	switch {
 	case err != nil:
-		h.finish(out, x, req, nil, err)
+		h.finish(out, x, nil, err)
+	case isSessionMethod(req) || x.isLegacy():
+		h.opts.Legacy(w, req, &x.Visit, x.msg)
 	case x.msg.IsNotification(): // none is defined on HTTP; some clients send them
 		w.WriteHeader(http.StatusAccepted)
 	default:
-		result, err := h.methodOf(x)(x.onBehalf(req.Context()), x, out)
-		h.finish(out, x, req, result, err)
+		h.answer(req.Context(), x, out)
 	}
+}
+
+func (h *Handler) answer(ctx context.Context, x *exchange, out *responder) {
+	result, err := h.methodOf(x)(x.onBehalf(ctx), x, out)
+	h.finish(out, x, result, err)
 }
 
 func (h *Handler) methodOf(x *exchange) method {
@@ -183,7 +192,7 @@ func (h *Handler) methodOf(x *exchange) method {
 
 // finish answers. What the audit log has to say is written first: nobody holds
 // an answer that is not on record.
-func (h *Handler) finish(out *responder, x *exchange, req *http.Request, result wire.Raw, err error) {
+func (h *Handler) finish(out *responder, x *exchange, result wire.Raw, err error) {
 	status := http.StatusOK
 	msg := wire.Result(out.id, result)
 	if err != nil {
@@ -194,7 +203,7 @@ func (h *Handler) finish(out *responder, x *exchange, req *http.Request, result 
 		challenge(out, x, err)
 		out.retryAfter = taskrun.RetryAfter(err)
 	}
-	h.record(x, req, status, err)
+	h.record(x, status, err)
 	out.finish(status, msg)
 	h.metrics.answered(x, status, err)
 }

@@ -2,11 +2,9 @@ package proxy
 
 import (
 	"math"
-	"mime"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -40,25 +38,9 @@ type responder struct {
 // upstream must not wait for it.
 const queueLength = 64
 
-func newResponder(w http.ResponseWriter, req *http.Request, o Options) *responder {
-	return &responder{w: w, rc: http.NewResponseController(w), canStream: acceptsSSE(req.Header),
+func newResponder(w http.ResponseWriter, header http.Header, o Options) *responder {
+	return &responder{w: w, rc: http.NewResponseController(w), canStream: wire.AcceptsEvents(header),
 		limit: o.BufferBytes, holdAfter: o.HoldAfter, keepAlive: o.KeepAlive, writeTimeout: o.WriteTimeout}
-}
-
-// acceptsSSE: clients must accept both forms; who names neither or anything
-// gets either, who names only JSON gets JSON.
-func acceptsSSE(h http.Header) bool {
-	values := h.Values("Accept")
-	if len(values) == 0 {
-		return true
-	}
-	for _, part := range strings.Split(strings.Join(values, ","), ",") {
-		t, _, err := mime.ParseMediaType(strings.TrimSpace(part))
-		if err == nil && (t == "text/event-stream" || t == "*/*" || t == "text/*") {
-			return true
-		}
-	}
-	return false
 }
 
 // notify sends a notification ahead of the answer. It never blocks.

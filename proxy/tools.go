@@ -19,6 +19,9 @@ func (h *Handler) callTool(ctx context.Context, x *exchange, out *responder) (wi
 		return nil, badRequest(wire.Errorf(wire.CodeInvalidParams, "Invalid params: params.name is missing or no string"))
 	}
 	facts := x.route.tools.facts(ctx, tool, func(ctx context.Context) (wire.Raw, error) { return h.listTools(ctx, x) })
+	if x.asks {
+		wire.SetParamHeaders(x.header, facts.schema, x.params.Get("arguments"))
+	}
 	if rpc := wire.CheckParamHeaders(x.header, facts.schema, x.params.Get("arguments")); rpc != nil {
 		return nil, badRequest(rpc)
 	}
@@ -133,8 +136,8 @@ func response(method string, reply upstream.Reply) (wire.Raw, error) {
 }
 
 // observer relays what belongs to a call that its client still waits for:
-// progress under the client's own token, if it gave one, and log messages, if
-// it asked for them.
+// progress under the client's own token, if it gave one, and log messages as
+// severe as it asked for.
 func (x *exchange) observer(out *responder) taskrun.Observer {
 	return func(method string, params wire.Raw) {
 		x.route.tools.note(method)
@@ -149,7 +152,7 @@ func (x *exchange) observer(out *responder) taskrun.Observer {
 			}
 			params = p.With("progressToken", x.meta.ProgressToken).Bytes()
 		case "notifications/message":
-			if x.meta.LogLevel == "" {
+			if x.meta.LogLevel == "" || !wire.LogsAt(wire.LogLevel(params), x.meta.LogLevel) {
 				return
 			}
 		default:

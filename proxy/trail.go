@@ -32,7 +32,7 @@ func (x *exchange) traceOutcome(o taskrun.Outcome) {
 }
 
 // record writes the trail of an answered request down.
-func (h *Handler) record(x *exchange, req *http.Request, status int, err error) {
+func (h *Handler) record(x *exchange, status int, err error) {
 	if x == nil {
 		return
 	}
@@ -41,7 +41,7 @@ func (h *Handler) record(x *exchange, req *http.Request, status int, err error) 
 		return
 	}
 	e := x.trail
-	e.Time, e.Peer, e.Status = h.opts.Now(), peer(req), status
+	e.Time, e.Peer, e.Status = h.opts.Now(), x.peer, status
 	e.Tenant, e.Subject, e.Identity = x.identity.Tenant, x.identity.Subject, x.identity.Method
 	e.Upstream, e.Method = x.route.Name, label(x.msg.Method)
 	switch {

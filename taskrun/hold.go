@@ -93,6 +93,31 @@ func (r *Runner) Resume(ctx context.Context, c Call, state string, responses wir
 	return h.await(ctx)
 }
 
+// Abandon gives up a held call whose client will not come back: its upstream is
+// told to stop, unless others share the call. A state that is not ours names
+// nothing that runs.
+func (r *Runner) Abandon(ctx context.Context, owner taskroute.Owner, state string) error {
+	id, _, ok := strings.Cut(strings.TrimPrefix(state, statePrefix), ".")
+	if !ok || !OwnsState(state) || !taskroute.ValidID(id) {
+		return nil
+	}
+	rec, err := r.load(ctx, id)
+	if err != nil {
+		return ignoreUnknown(err)
+	}
+	if call, err := callOf(rec); err != nil || call.isShared() {
+		return err
+	}
+	return ignoreUnknown(r.cancel(ctx, taskroute.By{Owner: owner, Kind: taskroute.Held}, id))
+}
+
+func ignoreUnknown(err error) error {
+	if unknown(err) {
+		return nil
+	}
+	return err
+}
+
 // unknown tells that there is no such held call, for whoever asks.
 func unknown(err error) bool {
 	return errors.Is(err, taskroute.ErrMalformed) || errors.Is(err, taskroute.ErrNotFound) || errors.Is(err, taskroute.ErrExpired)

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/base64"
 	"fmt"
+	"mime"
 	"net/http"
 	"strings"
 )
@@ -151,4 +152,21 @@ func SetHeaders(h http.Header, method string, params Object) {
 	if name, ok := String(params.Get(member)); ok {
 		h.Set(HeaderName, EncodeHeader(name))
 	}
+}
+
+// AcceptsEvents tells whether a client takes a stream of events. Clients must
+// accept both forms; who names neither or anything gets either, who names only
+// JSON gets JSON.
+func AcceptsEvents(h http.Header) bool {
+	values := h.Values("Accept")
+	if len(values) == 0 {
+		return true
+	}
+	for _, part := range strings.Split(strings.Join(values, ","), ",") {
+		t, _, err := mime.ParseMediaType(strings.TrimSpace(part))
+		if err == nil && (t == "text/event-stream" || t == "*/*" || t == "text/*") {
+			return true
+		}
+	}
+	return false
 }

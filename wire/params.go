@@ -89,6 +89,28 @@ func CheckParamHeaders(h http.Header, inputSchema, arguments Raw) *Error {
 	return nil
 }
 
+// SetParamHeaders sets the Mcp-Param-* headers that a tools/call with these
+// arguments must carry. An invalid schema names none.
+func SetParamHeaders(h http.Header, inputSchema, arguments Raw) {
+	list, err := ParamHeaders(inputSchema)
+	if err != nil {
+		return
+	}
+	for _, p := range list {
+		if value := p.argument(arguments); value != nil {
+			h.Set(p.Header, headerText(value))
+		}
+	}
+}
+
+// headerText is an argument as it stands in a header.
+func headerText(value Raw) string {
+	if s, ok := String(value); ok {
+		return EncodeHeader(s)
+	}
+	return string(value)
+}
+
 func (p ParamHeader) check(h http.Header, arguments Raw) *Error {
 	m := mirror{name: p.Header, source: "params.arguments." + strings.Join(p.Path, "."), required: true, encoded: true}
 	value := p.argument(arguments)

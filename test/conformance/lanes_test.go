@@ -12,6 +12,7 @@ import (
 
 	"taskgate/internal/mcptest"
 	"taskgate/test/e2e"
+	"taskgate/wire"
 )
 
 func TestMain(m *testing.M) { os.Exit(e2e.Main(m)) }
@@ -68,7 +69,7 @@ func TestLanes(t *testing.T) {
 			delete(excuses, l.name)
 		})
 	}
-	if len(rows) < 5 {
+	if len(rows) < 6 {
 		return // -run has chosen some
 	}
 	for name := range excuses {
@@ -81,11 +82,12 @@ func TestLanes(t *testing.T) {
 // once, by the first of them.
 //
 // What the Go SDK's conformance server meets on its own when it speaks 2026-07-28
-// must be met through the gateway as well, even when that server does not speak it.
+// must be met through the gateway as well, even when that server does not speak it;
+// and what it meets as a server of 2025-11-25, for the clients of that revision.
 func lanes(t *testing.T, s Suite) []lane {
-	alone := sync.OnceValue(func() Report { return onItsOwn(t, s) })
-	legacy := sync.OnceValue(func() Report { return requirements(t, s, gateway(t, e2e.GoSDKServer(t, false))) })
-	modern := func() Report { return requirements(t, s, gateway(t, e2e.GoSDKServer(t, true))) }
+	alone := sync.OnceValue(func() Report { return onItsOwn(t, s, wire.Version, 153) })
+	legacy := sync.OnceValue(func() Report { return requirements(t, s, wire.Version, gateway(t, e2e.GoSDKServer(t, false))) })
+	modern := func() Report { return requirements(t, s, wire.Version, gateway(t, e2e.GoSDKServer(t, true))) }
 	met := func(keep func(string) bool) func() []Key {
 		return func() []Key { return alone().Successes(keep) }
 	}
@@ -100,13 +102,17 @@ func lanes(t *testing.T, s Suite) []lane {
 			func() Report { return legacy().only(isOther) }, met(isOther)},
 		{"modern", "All of 2026-07-28 but tasks", "2026-07-28, Go SDK",
 			func() Report { return modern().only(isNotTasks) }, met(isNotTasks)},
+		{"older-client", "All of 2025-11-25", "2025-11-25, Go SDK",
+			func() Report { return requirements(t, s, wire.LegacyVersion, gateway(t, e2e.GoSDKServer(t, false))) },
+			func() []Key { return onItsOwn(t, s, wire.LegacyVersion, 82).Successes(isNotTasks) }},
 	}
 }
 
-// onItsOwn runs the suite without the gateway.
-func onItsOwn(t *testing.T, s Suite) Report {
-	const least = 153 // fewer mean that something is wrong with the run
-	report := requirements(t, s, e2e.GoSDKServer(t, true))
+// onItsOwn runs the suite without the gateway. Fewer than least checks mean that
+// something is wrong with the run.
+func onItsOwn(t *testing.T, s Suite, version string, least int) Report {
+	t.Helper()
+	report := requirements(t, s, version, e2e.GoSDKServer(t, version == wire.Version))
 	if n := len(report.Successes(isNotTasks)); n < least {
 		t.Fatalf("without the gateway only %d checks are met, not %d", n, least)
 	}
@@ -135,9 +141,9 @@ func tasksChecks() []Key {
 	return keys
 }
 
-func requirements(t *testing.T, s Suite, url string) Report {
+func requirements(t *testing.T, s Suite, version, url string) Report {
 	report := Report{}
-	run(t, s, report, url, "--requirements", "2026-07-28")
+	run(t, s, report, url, "--requirements", version)
 	return report
 }
 

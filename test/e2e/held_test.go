@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -72,19 +71,6 @@ func TestHangUp(t *testing.T) {
 func untilCancelled(c *mcptest.Call) (wire.Raw, *wire.Error) {
 	<-c.Cancelled()
 	return mcptest.Text("stopped"), nil
-}
-
-// A client that opens with initialize is told which revision to speak.
-func TestLegacyClientIsToldWhatIsSpoken(t *testing.T) {
-	c := newClient(t, Start(t, Options{Upstream: mcptest.Everything(t, "streamableHttp").URL}).Endpoint)
-	initialize := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"` + wire.LegacyVersion +
-		`","capabilities":{},"clientInfo":{"name":"old","version":"0"}}}`
-	reply := c.send(t, "initialize", nil, mcptest.WithBody([]byte(initialize)),
-		mcptest.WithHeader(wire.HeaderVersion), mcptest.WithHeader(wire.HeaderMethod))
-	refusal{http.StatusBadRequest, wire.CodeUnsupportedVersion, "this endpoint speaks " + wire.Version}.check(t, reply)
-	if data := string(reply.Err().Data); !strings.Contains(data, `"supported":["`+wire.Version+`"]`) {
-		t.Errorf("data: %s", data)
-	}
 }
 
 // The demo is what a stranger runs first: it must work with nothing installed.

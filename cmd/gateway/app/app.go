@@ -16,6 +16,7 @@ import (
 	"taskgate/audit"
 	"taskgate/auth"
 	"taskgate/config"
+	"taskgate/legacyfront"
 	"taskgate/obs"
 	"taskgate/policy"
 	"taskgate/proxy"
@@ -37,6 +38,7 @@ type App struct {
 	coord     *reqcoord.Coordinator
 	runner    *taskrun.Runner
 	proxy     *proxy.Handler
+	legacy    *legacyfront.Front
 	admin     *admin.Handler
 	callers   *auth.Chain
 	tls       *auth.ListenerFiles // nil: the listener speaks plain HTTP
@@ -131,6 +133,11 @@ func (a *App) assemble() error {
 		ProgressEvery: time.Second, MaxOpen: cfg.Limits.MaxOpenTasksPerPrincipal,
 		MaxQuestions: cfg.Limits.MaxQuestions, Took: a.observe, Log: a.log, Metrics: a.metrics,
 	})
+	a.legacy = legacyfront.New(store, legacyfront.Options{
+		SessionLife: sessionLife, Kept: legKept, MaxKept: legMaxKept,
+		StoreTimeout: cfg.Timeouts.Store, Recheck: cfg.Timeouts.Recheck, KeepAlive: cfg.Timeouts.KeepAlive, WriteTimeout: cfg.Timeouts.Write,
+		Now: a.backend.Now, Log: a.log,
+	})
 	a.proxy = proxy.New(endpoints, a.runner, a.coord, proxy.Options{
 		MaxBody: int64(cfg.Limits.MaxBodyBytes), MaxDepth: cfg.Limits.MaxJSONDepth, BufferBytes: int64(cfg.Limits.StreamBufferBytes), BodyTimeout: cfg.Timeouts.Body, WriteTimeout: cfg.Timeouts.Write,
 		HoldAfter: cfg.Timeouts.HoldAfter, KeepAlive: cfg.Timeouts.KeepAlive, ForwardTimeout: cfg.Timeouts.Forward,
@@ -139,6 +146,7 @@ func (a *App) assemble() error {
 		Guard:    proxy.Guard{Origins: cfg.AllowedOrigins, Hosts: cfg.AllowedHosts, AnyHost: len(cfg.AllowedHosts) == 0 && !onLoopback(a.listener)},
 		Identify: a.callers.Identify, Audit: a.audit, AuditReads: cfg.Audit.Reads,
 		Decide: a.policy.Decide, Pace: a.pacer.Pace, PolicyHeaders: cfg.PolicyHeaders, PolicyInMeta: cfg.PolicyInMeta, Now: time.Now, Log: a.log, Metrics: a.metrics,
+		Legacy: a.legacy.Serve,
 	})
 	policyMetrics(a.metrics, a.policy, a.pacer)
 	a.metrics.MustRegister(newPolicyState(a.policy, a.tools))
@@ -150,6 +158,10 @@ func (a *App) assemble() error {
 const (
 	maxTaskIDs = 1000      // that one listen stream may follow
 	reread     = time.Hour // of a running call's record, though no heartbeat has told of a change
+
+	sessionLife = 7 * 24 * time.Hour // of a session that a legacy client has opened
+	legKept     = 5 * time.Minute    // how long it can come back for what was said on a stream
+	legMaxKept  = 1 << 20            // bytes of one message that is kept for that
 )
 
 func onLoopback(l net.Listener) bool {

@@ -85,6 +85,7 @@ func (a *App) drain(front *http.Server) error {
 	a.log.Info("draining", zap.Int("calls", a.coord.Len()), zap.Duration("atMost", a.cfg.Timeouts.Drain))
 	a.admin.Drain()
 	a.proxy.CloseStreams()
+	a.legacy.CloseStreams()
 	ctx, cancel := context.WithTimeout(context.Background(), a.cfg.Timeouts.Drain)
 	defer cancel()
 	told, cancelTold := context.WithTimeout(context.Background(), a.cfg.Timeouts.Drain+lastWords)

@@ -1,0 +1,173 @@
+package legacyfront
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"taskgate/proxy"
+	"taskgate/wire"
+)
+
+// call is one request of a session that the modern front answers.
+type call struct {
+	f   *Front
+	v   *proxy.Visit
+	s   *session
+	msg wire.Message
+	key string // of its leg
+	out *stream
+	// streams: the client takes a stream of events.
+	streams bool
+	round   int // of questions
+	again   int // how often in a row there was no question
+}
+
+// Reasons to give a call up. To the modern front they are a client that leaves.
+var (
+	errCancelled = fmt.Errorf("%w: the client has cancelled the request", context.Canceled)
+	errEnded     = fmt.Errorf("%w: the client has ended the session", context.Canceled)
+)
+
+// call answers a request. It does not end with the connection, only when the
+// client says so.
+func (f *Front) call(w http.ResponseWriter, req *http.Request, v *proxy.Visit, s *session, msg wire.Message) {
+	name := legName(msg.ID)
+	c := &call{f: f, v: v, s: s, msg: msg, key: s.legKey(name), out: f.newStream(w, req, s, name), streams: wire.AcceptsEvents(req.Header)}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(req.Context()))
+	defer cancel(nil)
+	go func() {
+		if f.await(ctx, c.key, c.refresh(), isCancelled) == nil {
+			cancel(errCancelled)
+		}
+	}()
+	go func() {
+		if f.await(ctx, s.stateKey(), nil, hasEnded) == nil {
+			cancel(errEnded)
+		}
+	}()
+	c.finish(c.run(ctx))
+}
+
+func isCancelled(text []byte) bool {
+	l, err := readLeg(text)
+	return err == nil && l.Cancelled
+}
+
+// refresh returns a function that keeps the note of a running call from
+// expiring, when called now and then. That of a replica that died expires, which
+// tells who waits for more that there will be none.
+func (c *call) refresh() func() {
+	last := time.Now()
+	return func() {
+		if time.Since(last) < c.f.opts.Kept/2 {
+			return
+		}
+		last = time.Now()
+		c.f.refreshLeg(c.out.ctx, c.key)
+	}
+}
+
+// run asks the modern front, and asks the client what the server wants to know,
+// until there is an answer.
+func (c *call) run(ctx context.Context) *tap {
+	msg := c.s.modern(c.msg)
+	for {
+		t := ask(ctx, c.v, msg, c.relay)
+		if wire.ResultType(t.reply.Result) != wire.ResultInputRequired {
+			return t
+		}
+		result, _ := wire.ParseObject(t.reply.Result) // it has a resultType
+		answers, err := c.question(ctx, result)
+		if err != nil {
+			c.abandon(result)
+			return &tap{status: http.StatusOK, reply: wire.Failure(c.msg.ID, questionError(err))}
+		}
+		msg = retry(msg, answers, result.Get("requestState"))
+	}
+}
+
+// retry is the request again, with what the server wanted to know
+// (basic/patterns/mrtr).
+func retry(msg wire.Message, answers wire.Object, state wire.Raw) wire.Message {
+	params, _ := wire.ParseObject(msg.Params) // built by modern
+	params = params.Without("inputResponses", "requestState")
+	if len(answers) > 0 {
+		params = params.With("inputResponses", answers.Bytes())
+	}
+	if state != nil {
+		params = params.With("requestState", state)
+	}
+	msg.Params = params.Bytes()
+	return msg
+}
+
+// relay passes on what comes ahead of the answer.
+func (c *call) relay(msg wire.Message) {
+	c.beginStream()
+	if msg.Method == "" {
+		c.out.alive()
+		return
+	}
+	c.out.event(msg.Bytes())
+}
+
+// beginStream makes the answer a stream, and has the store know of it before the
+// client does: it may come back for it elsewhere.
+func (c *call) beginStream() {
+	if !c.out.started {
+		c.keep(func(*leg) {})
+		c.out.start()
+	}
+}
+
+// keep changes what is kept of the call; false: the store does not take it.
+func (c *call) keep(change func(*leg)) bool {
+	err := c.f.changeLeg(c.out.ctx, c.key, func(l *leg) error {
+		change(l)
+		return nil
+	})
+	if err != nil {
+		c.f.opts.Log.Warn("a stream cannot be taken up again: the store has no note of it", zap.Error(err))
+	}
+	return err == nil
+}
+
+// finish answers. What goes out on a stream is kept first: if the stream is dead,
+// the client asks for it again.
+func (c *call) finish(t *tap) {
+	msg := wire.Message{ID: c.msg.ID}
+	if msg.Error = t.reply.Error; msg.Error != nil {
+		msg.Error = wire.LegacyError(c.msg.Method, msg.Error)
+	} else {
+		msg.Result = wire.LegacyResult(t.reply.Result)
+	}
+	event := msg.Bytes()
+	switch {
+	case c.out.started:
+	case t.streamed():
+		c.out.only(event)
+		return
+	default:
+		t.passOn(c.out.w, msg)
+		return
+	}
+	kept := len(event) <= c.f.opts.MaxKept
+	if c.keep(func(l *leg) { l.end(event, kept) }) && kept {
+		c.out.said++
+	}
+	c.out.event(event)
+}
+
+// abandon gives up what waits for answers that will not come.
+func (c *call) abandon(result wire.Object) {
+	state, _ := wire.String(result.Get("requestState"))
+	ctx, cancel := c.f.briefly(c.out.ctx)
+	defer cancel()
+	if err := c.v.Abandon(ctx, state); err != nil {
+		c.f.opts.Log.Warn("a call was given up, but goes on until its time is over", zap.Error(err))
+	}
+}

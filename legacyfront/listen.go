@@ -1,0 +1,161 @@
+package legacyfront
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"taskgate/proxy"
+	"taskgate/wire"
+)
+
+// get is GET: the stream that belongs to no request, or one that was lost
+// (transports, Resumability and Redelivery).
+func (f *Front) get(w http.ResponseWriter, req *http.Request, v *proxy.Visit, s *session) {
+	if !wire.AcceptsEvents(req.Header) {
+		refuse(w, nil, &refusal{http.StatusNotAcceptable, wire.Errorf(wire.CodeInvalidRequest, "Not acceptable: GET answers with a stream; Accept must name text/event-stream")})
+		return
+	}
+	name, said, ok := parseEventID(req.Header.Get(wire.HeaderLastEvent))
+	if ok && name != listenName {
+		f.resume(w, req, s, name, said)
+		return
+	}
+	l := &listener{f: f, v: v, s: s, out: f.newStream(w, req, s, listenName), missed: ok}
+	l.run(w, req)
+}
+
+// resume says again what was said to a request since, and what comes yet.
+func (f *Front) resume(w http.ResponseWriter, req *http.Request, s *session, name string, said int) {
+	key := s.legKey(name)
+	text, err := f.read(req.Context(), key)
+	if err == nil && text == nil {
+		err = badRequest("header %s names no stream that is still kept", wire.HeaderLastEvent)
+	}
+	if err != nil {
+		refuse(w, nil, err)
+		return
+	}
+	out := f.newStream(w, req, s, name)
+	out.said = said
+	out.alive()
+	_ = f.await(req.Context(), key, out.alive, func(text []byte) (enough bool) {
+		l, err := readLeg(text)
+		for err == nil && out.said < len(l.Events) {
+			out.said++
+			out.event(l.Events[out.said-1])
+		}
+		return text == nil || l.Over // without a note nobody runs it any more
+	}) // it ends with the client, or because the gateway does
+}
+
+// listenName begins the ids of events that belong to no request.
+const listenName = "listen"
+
+// listener is an open stream that belongs to no request. It is the modern
+// front's subscriptions/listen for all that the session may hear of.
+type listener struct {
+	f   *Front
+	v   *proxy.Visit
+	s   *session
+	out *stream
+	// missed: something may have happened while nobody listened.
+	missed bool
+}
+
+var errResubscribe = fmt.Errorf("%w: the session listens to other resources now", context.Canceled)
+
+func (l *listener) run(w http.ResponseWriter, req *http.Request) {
+	for {
+		ctx, cancel := context.WithCancelCause(req.Context())
+		go l.watch(ctx, cancel, l.s.state.URIs)
+		t := ask(ctx, l.v, l.request(), l.relay)
+		again := errors.Is(context.Cause(ctx), errResubscribe)
+		cancel(nil)
+		if !again {
+			if !l.out.started {
+				t.passOn(w, t.reply)
+			}
+			return
+		}
+		brief, done := l.f.briefly(req.Context())
+		l.s.state = l.f.state(brief, l.s)
+		done()
+		l.missed = true
+	}
+}
+
+// watch ends the listening when the session has ended, or wants to hear of
+// others than uris.
+func (l *listener) watch(ctx context.Context, cancel context.CancelCauseFunc, uris []string) {
+	_ = l.f.await(ctx, l.s.stateKey(), nil, func(text []byte) bool {
+		var st state
+		if text != nil && json.Unmarshal(text, &st) != nil {
+			return false
+		}
+		switch {
+		case st.Ended:
+			cancel(errEnded)
+		case !slices.Equal(st.URIs, uris):
+			cancel(errResubscribe)
+		default:
+			return false
+		}
+		return true
+	})
+}
+
+func (l *listener) request() wire.Message {
+	want := wire.Filter{Tools: true, Prompts: true, Resources: true, URIs: l.s.state.URIs}
+	return l.s.modern(wire.Message{ID: wire.Quote(listenName), Method: "subscriptions/listen",
+		Params: wire.Object{}.With("notifications", want.Object().Bytes()).Bytes()})
+}
+
+// relay passes on what is heard. After a gap the client is told once to look
+// again at all of it.
+func (l *listener) relay(msg wire.Message) {
+	params, _ := wire.ParseObject(msg.Params)
+	switch msg.Method {
+	case "":
+		l.out.alive()
+	case wire.NoteAcknowledged:
+		l.out.alive()
+		if l.missed {
+			l.lookAgain(params.Get("notifications"))
+		}
+	default:
+		if meta, ok := params.Object("_meta"); ok {
+			params = params.Without("_meta")
+			if meta = meta.Without(wire.MetaSubscriptionID); len(meta) > 0 {
+				params = params.With("_meta", meta.Bytes())
+			}
+		}
+		l.say(msg.Method, params)
+	}
+}
+
+func (l *listener) lookAgain(honoured wire.Raw) {
+	heard, _ := wire.ParseFilter(honoured) // the gateway's own
+	for _, list := range []struct {
+		heard  bool
+		method string
+	}{{heard.Tools, wire.NoteTools}, {heard.Prompts, wire.NotePrompts}, {heard.Resources, wire.NoteResources}} {
+		if list.heard {
+			l.say(list.method, nil)
+		}
+	}
+	for _, uri := range heard.URIs {
+		l.say(wire.NoteResource, wire.Object{}.With("uri", wire.Quote(uri)))
+	}
+}
+
+func (l *listener) say(method string, params wire.Object) {
+	msg := wire.Message{Method: method}
+	if len(params) > 0 {
+		msg.Params = params.Bytes()
+	}
+	l.out.event(msg.Bytes())
+}

@@ -1,0 +1,88 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"taskgate/auth"
+	"taskgate/taskroute"
+	"taskgate/wire"
+)
+
+// Visit is an HTTP request that was let in: where it goes and who sent it are
+// known, and what it says is not looked at yet. It lets whoever serves another
+// protocol in front ask on behalf of the visitor, as a client of 2026-07-28
+// would, with no need to be let in again.
+type Visit struct {
+	h        *Handler
+	route    *route
+	identity auth.Identity
+	header   http.Header
+	peer     string
+	asks     bool // the visitor speaks another protocol, and this is asked for it
+}
+
+// Path is that of the endpoint.
+func (v *Visit) Path() string { return v.route.Path }
+
+// Principal names the visitor: equal for requests of the same caller.
+func (v *Visit) Principal() string { return v.owner().String() }
+
+func (v *Visit) owner() taskroute.Owner {
+	return taskroute.Owner{Tenant: v.identity.Tenant, Subject: v.identity.Subject}
+}
+
+// Ask serves a request of 2026-07-28 on behalf of the visitor. Its answer, and
+// what comes before that, is written to w as it would be to a client; the
+// visitor's own headers say whether w takes a stream of events. When ctx ends,
+// that client has gone.
+func (v *Visit) Ask(ctx context.Context, w http.ResponseWriter, msg wire.Message) {
+	x := &exchange{Visit: *v, msg: msg}
+	x.header, x.asks = modernHeader(v.header, msg), true
+	out := newResponder(w, x.header, v.h.opts)
+	out.id = msg.ID
+	if err := x.check(); err != nil {
+		v.h.finish(out, x, nil, err)
+		return
+	}
+	v.h.answer(ctx, x, out)
+}
+
+// Abandon gives up a request that was answered with an InputRequiredResult of
+// that requestState. One that is not the gateway's own has nothing running.
+func (v *Visit) Abandon(ctx context.Context, state string) error {
+	return v.h.runner.Abandon(ctx, v.owner(), state)
+}
+
+// modernHeader is h with the headers of msg instead of those that h may have.
+func modernHeader(h http.Header, msg wire.Message) http.Header {
+	out := http.Header{}
+	for name, values := range h {
+		if !strings.HasPrefix(name, "Mcp-") {
+			out[name] = values
+		}
+	}
+	params, _ := wire.ParseObject(msg.Params) // bad ones are refused where they are read
+	wire.SetHeaders(out, msg.Method, params)
+	return out
+}
+
+// isSessionMethod tells what only clients send that opened a session.
+func isSessionMethod(req *http.Request) bool {
+	return (req.Method == http.MethodGet || req.Method == http.MethodDelete) && req.Header.Get(wire.HeaderSession) != ""
+}
+
+// isLegacy tells a message that opens, or belongs to, a session of 2025-11-25 or
+// earlier. The body decides before the headers do: some of those clients send
+// Mcp-Method too.
+func (x *exchange) isLegacy() bool {
+	v := x.header.Get(wire.HeaderVersion)
+	switch {
+	case v == wire.Version || wire.IsModern(x.msg.Params):
+		return false
+	case x.header.Get(wire.HeaderSession) != "" || x.msg.Method == "initialize":
+		return true
+	}
+	return v != "" && v < wire.Version && v[0] == '2'
+}
