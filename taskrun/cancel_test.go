@@ -114,34 +114,45 @@ func TestCancelMeetsTheResult(t *testing.T) {
 	})
 }
 
-func TestCancelAtAnotherReplica(t *testing.T) {
+// atAnother runs a test with hints, where what one replica is told reaches the
+// other at once, and without, where that takes a heartbeat at most: both are what
+// arrived waits for.
+func atAnother(t *testing.T, test func(t *testing.T, w *world, arrived func())) {
+	t.Helper()
 	for name, hints := range map[string]bool{"with hints": true, "without hints": false} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *world) {
 				w.store.talks = hints
-				r, other := w.replica(), w.replica()
-				id := r.call().handle()
-				r.get(id) // and everything is quiet again
-				other.cancelTask(id)
-				if !hints {
-					check(t, "status before anybody looked", other.get(id).State.Status, taskroute.Working)
-					time.Sleep(recheck)
-				}
-				check(t, "cause", w.nth(1).cause(), errCancelled)
-				check(t, "status", other.get(id).State.Status, taskroute.Cancelled)
+				test(t, w, func() {
+					if !hints {
+						time.Sleep(leaseTime / 3)
+					}
+				})
 			})
 		})
 	}
 }
 
+func TestCancelAtAnotherReplica(t *testing.T) {
+	atAnother(t, func(t *testing.T, w *world, arrived func()) {
+		r, other := w.replica(), w.replica()
+		id := r.call().handle()
+		r.get(id) // and everything is quiet again
+		other.cancelTask(id)
+		arrived()
+		check(t, "cause", w.nth(1).cause(), errCancelled)
+		check(t, "status", other.get(id).State.Status, taskroute.Cancelled)
+	})
+}
+
 func TestAnswerAtAnotherReplica(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
+	atAnother(t, func(t *testing.T, w *world, arrived func()) {
 		r, other := w.replica(), w.replica()
 		id := r.call().handle()
 		q := w.nth(1).asks(`{}`)
 		other.answer(id, `{"q1":{"n":1}}`)
 		check(t, "status", other.get(id).State.Status, taskroute.Working)
-		time.Sleep(recheck)
+		arrived()
 		check(t, "answer", q.answer(), `{"n":1}`)
 	})
 }

@@ -16,6 +16,7 @@ type metrics struct {
 	unshared     prometheus.Counter
 	refused      prometheus.Counter
 	retries      prometheus.Counter
+	unwritten    prometheus.Gauge
 	dropped      prometheus.Counter
 	fenced       prometheus.Counter
 	rescued      prometheus.Counter
@@ -41,6 +42,7 @@ func newMetrics(reg prometheus.Registerer, coord *reqcoord.Coordinator) *metrics
 		unshared:     counter("calls_not_deduped_total", "Calls that were sent without a look for the same call, because the store could not be asked or took no record."),
 		refused:      counter("records_refused_total", "Calls that stayed synchronous because the store did not take their record."),
 		retries:      counter("store_write_retries_total", "Writes to the store that had to be tried again."),
+		unwritten:    f.NewGauge(prometheus.GaugeOpts{Name: "taskgate_outcomes_unwritten", Help: "Ends of calls that are being written, or wait for the store to be back."}),
 		dropped:      counter("outcomes_dropped_total", "Ends of calls that could not be recorded any more."),
 		fenced:       counter("runs_fenced_total", "Runs given up because their record had ended or was taken by another replica."),
 		rescued:      counter("records_rescued_total", "Records of dead replicas that were ended here."),

@@ -47,7 +47,9 @@ func (x *run) settle(end ended) {
 }
 
 func (x *run) end(transition func(*taskroute.Record) error) {
+	x.r.metrics.unwritten.Inc()
 	rec, err := x.update(transition)
+	x.r.metrics.unwritten.Dec()
 	if err != nil {
 		x.r.metrics.dropped.Inc()
 		x.r.log.Warn("the end of a call was not recorded", zap.String("upstream", x.call.Upstream), zap.Error(err))

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"taskgate/internal/mcptest"
+	"taskgate/internal/redistest"
 	"taskgate/test/e2e"
 	"taskgate/wire"
 )
@@ -362,5 +363,30 @@ func TestPartedHolderOfARerun(t *testing.T) {
 		t.Fatal(err)
 	}
 	e2e.Eventually(t, "the second call was stopped", func() bool { return p.count(Stopped) == 2 })
+	p.check(t)
+}
+
+// One signal has a gateway wait for its calls, a second ends it at once.
+func TestSecondSignal(t *testing.T) {
+	f := newFleet(t)
+	f.redis = redistest.Start(t, "--appendfsync", "always")
+	f.joinByCutter(t, "lease: 2s\ntimeouts: {store: 1s, drain: 1h}\n")
+	f.joinByCutter(t, hurried)
+	p := f.pair(t)
+	handles := p.tasks(t, 5, time.Hour)
+	first := p.replicas[0]
+	signal(t, first, syscall.SIGTERM)
+	e2e.Eventually(t, "the gateway is not ready any more", func() bool {
+		resp, err := http.Get(first.Admin + "/readyz")
+		return err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusServiceUnavailable
+	})
+	if status, err := p.look(t.Context(), p.second, handles[0]); status != wire.StatusWorking {
+		t.Errorf("while the gateway waits for its calls a task is %q, %v", status, err)
+	}
+	signal(t, first, syscall.SIGTERM)
+	if code := first.Wait(t); code == 0 {
+		t.Error("a gateway that had to leave its calls says that all is well")
+	}
+	p.lost(t, handles)
 	p.check(t)
 }
