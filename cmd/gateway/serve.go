@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
 	"taskgate/cmd/gateway/app"
@@ -37,6 +39,7 @@ func (c *serveCmd) Run() error {
 		return err
 	}
 	defer func() { _ = log.Sync() }() // stderr cannot always be synced
+	redis.SetLogger(redisLog{log})
 	for _, name := range config.UnknownVariables(os.Environ(), cfg) {
 		log.Warn("a variable of the environment looks like the gateway's but means nothing to it", zap.String("variable", name))
 	}
@@ -49,6 +52,14 @@ func (c *serveCmd) Run() error {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	go reloadOnHangup(ctx, a)
 	return a.Run(ctx)
+}
+
+// redisLog takes what the Redis library writes, which would else stand among our
+// lines in a form of its own. What matters of it the gateway says itself.
+type redisLog struct{ *zap.Logger }
+
+func (l redisLog) Printf(_ context.Context, format string, args ...any) {
+	l.Debug("redis library", zap.String("says", fmt.Sprintf(format, args...)))
 }
 
 func reloadOnHangup(ctx context.Context, a *app.App) {

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"strings"
 	"syscall"
@@ -194,6 +195,11 @@ func TestRedisAway(t *testing.T) {
 			p.complete(t, handles)
 			p.withStore(t)
 			p.check(t)
+			for _, line := range p.replicas[0].Lines() {
+				if !json.Valid([]byte(line)) {
+					t.Errorf("a line of the log is not JSON: %s", line)
+				}
+			}
 		})
 	}
 }
