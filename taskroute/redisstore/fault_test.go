@@ -350,6 +350,51 @@ func TestHeartbeatDropsExpired(t *testing.T) {
 	}
 }
 
+// TestIdleCost: heartbeats and looks for orphans cost the server as many commands
+// with ten thousand open tasks as with a hundred.
+func TestIdleCost(t *testing.T) {
+	server := redistest.Start(t)
+	cost := func(tasks int) int {
+		s := open(t, server.URL(), fmt.Sprintf("idle%d", tasks))
+		var creating sync.WaitGroup
+		for range 20 {
+			creating.Go(func() {
+				for range tasks / 20 {
+					if err := s.Create(t.Context(), doc("r1"), rand.Text()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		creating.Wait()
+		before := commands(t, server)
+		for range 10 {
+			if _, err := s.Heartbeat(t.Context(), "r1", time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			if ids := sweep(t, s); len(ids) > 0 {
+				t.Fatalf("%d tasks of a live holder are orphans", len(ids))
+			}
+		}
+		return commands(t, server) - before
+	}
+	if few, many := cost(100), cost(10_000); many != few {
+		t.Errorf("%d commands with 10,000 tasks, %d with 100", many, few)
+	}
+}
+
+// commands is how many the server has run so far, those of scripts too.
+func commands(t *testing.T, server *redistest.Server) int {
+	t.Helper()
+	_, rest, _ := strings.Cut(server.CLI(t, "info", "stats"), "total_commands_processed:")
+	text, _, _ := strings.Cut(rest, "\r")
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // TestFailover has a Sentinel put a replica in the master's place.
 func TestFailover(t *testing.T) {
 	master := redistest.Start(t)
