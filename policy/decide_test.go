@@ -93,6 +93,7 @@ rules:
     concurrency: {limit: 2, queue: 100, per: principal, wait: 90s}
     dedupe: {by: [principal, tool], within: 10m}
     undeclared: reject
+    share: tenant
 `).Decide(Query{Tool: "t"})
 	frozen, err := d.Freeze()
 	if err != nil {

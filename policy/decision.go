@@ -83,6 +83,18 @@ const (
 // Values lists what undeclared clients can get.
 func (Undeclared) Values() []string { return []string{string(Hold), string(Reject)} }
 
+// Share says who reaches a task.
+type Share string
+
+// Values of Share.
+const (
+	ShareOwner  Share = "owner"
+	ShareTenant Share = "tenant" // everybody of the owner's tenant
+)
+
+// Values lists who can reach a task.
+func (Share) Values() []string { return []string{string(ShareOwner), string(ShareTenant)} }
+
 // Per says what a concurrency limit counts apart, within the calls of one rule.
 type Per string
 
@@ -157,6 +169,7 @@ type Decision struct {
 	// Scopes are what the caller's credential must allow (RFC 6749, section 3.3),
 	// beside those of the upstream. The slice is shared and must not be changed.
 	Scopes []string `json:"scopes,omitempty"`
+	Share  Share    `json:"share,omitempty"`
 
 	learns learns
 

@@ -47,6 +47,7 @@ type settings struct {
 	Dedupe       *Dedupe        `yaml:"dedupe"`
 	Undeclared   *Undeclared    `yaml:"undeclared"`
 	Scopes       *[]string      `yaml:"scopes"`
+	Share        *Share         `yaml:"share"`
 }
 
 // file is one policy file that was read.

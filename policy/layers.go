@@ -49,6 +49,7 @@ func builtIn() layer {
 		Dedupe:       withDefaults(new(Dedupe)),
 		Undeclared:   ptr(Hold),
 		Scopes:       &[]string{},
+		Share:        ptr(ShareOwner),
 	}}
 }
 
@@ -98,6 +99,7 @@ func (ls layers) resolve() (Decision, map[string]Origin) {
 		Dedupe:       pick(r, "dedupe", func(s *settings) *Dedupe { return s.Dedupe }),
 		Undeclared:   pick(r, "undeclared", func(s *settings) *Undeclared { return s.Undeclared }),
 		Scopes:       pick(r, "scopes", func(s *settings) *[]string { return s.Scopes }),
+		Share:        pick(r, "share", func(s *settings) *Share { return s.Share }),
 	}
 	r.imply(&d)
 	d.seed()

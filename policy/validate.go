@@ -123,7 +123,7 @@ func (k *check) mode() {
 	case k.d.Task == Forbidden && set.Input != nil && *set.Input == InputTask:
 		k.find(Error, []string{"input"}, "task contradicts task: forbidden; write mrtr, or leave input out")
 	case k.d.Task == Forbidden && k.l.level == "rule":
-		for _, f := range []string{"promoteAfter", "ttl", "pollInterval", "undeclared", "onLoss"} {
+		for _, f := range []string{"promoteAfter", "ttl", "pollInterval", "undeclared", "onLoss", "share"} {
 			k.find(Warning, []string{f}, "does nothing beside task: forbidden; leave it out")
 		}
 	}

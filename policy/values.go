@@ -26,6 +26,7 @@ func (r *rule) values() []Value {
 		{Field: "dedupe", Text: d.Dedupe.text()},
 		{Field: "undeclared", Text: string(d.Undeclared)},
 		{Field: "scopes", Text: cmp.Or(strings.Join(d.Scopes, " "), "none")},
+		{Field: "share", Text: string(d.Share)},
 	}
 	for i := range out {
 		out[i].Origin = origins[out[i].Field]

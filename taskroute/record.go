@@ -72,6 +72,7 @@ type State struct {
 	Format int `json:"format,omitempty"`
 
 	Owner         Owner         `json:"owner"`
+	Shared        bool          `json:"shared,omitempty"` // a task: with the owner's whole tenant
 	Kind          Kind          `json:"kind"`
 	Status        Status        `json:"status"`
 	StatusMessage string        `json:"statusMessage,omitempty"`

@@ -49,7 +49,11 @@ type By struct {
 	Kind  Kind
 }
 
-func (by By) mayReach(s State) bool { return s.Owner == by.Owner && s.Kind == by.Kind }
+// mayReach is the owner rule.
+func (by By) mayReach(s State) bool {
+	shared := s.Shared && s.Kind == Task && s.Owner.Tenant == by.Owner.Tenant
+	return s.Kind == by.Kind && (s.Owner == by.Owner || shared)
+}
 
 // Options of a Store.
 type Options struct {
@@ -153,8 +157,9 @@ func ownersView(by By, err error) error {
 	return err
 }
 
-// admit is the owner rule for a record that is still there. One whose tombstone
-// would be gone too is unknown, even when the backend has not collected it yet.
+// admit is the owner rule for a record that is still there. That it has expired
+// is told to the owner only. One whose tombstone would be gone too is unknown,
+// even when the backend has not collected it yet.
 func (s *Store) admit(by By, r *Record) error {
 	if !by.mayReach(r.State) {
 		return ErrNotFound
@@ -164,7 +169,7 @@ func (s *Store) admit(by By, r *Record) error {
 		return nil
 	}
 	s.terminal.Remove(r.ID)
-	if r.State.Expired(now.Add(-s.tombstone(r))) {
+	if by.Owner != r.State.Owner || r.State.Expired(now.Add(-s.tombstone(r))) {
 		return ErrNotFound
 	}
 	return ErrExpired

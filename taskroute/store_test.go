@@ -136,6 +136,38 @@ func TestOwnerRule(t *testing.T) {
 }
 
 // TestExpiryReachesTheCache is a terminal record that is served from memory.
+// TestSharedRecords: a tenant reaches a shared task, but no held call, and does
+// not learn that it has expired.
+func TestSharedRecords(t *testing.T) {
+	c := newClock()
+	s := newStore(t, memstore.New(c.now), c.now)
+	cal := taskroute.Owner{Tenant: "globex", Subject: "ann"}
+	for kind, bobs := range map[taskroute.Kind]error{taskroute.Task: nil, taskroute.Held: taskroute.ErrNotFound} {
+		r := taskroute.NewRecord(taskroute.NewID(), ann, kind, "r1", c.now())
+		r.State.TTL, r.State.Shared = time.Minute, true
+		if err := s.Create(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		wantFor := func(owner taskroute.Owner, want error) {
+			t.Helper()
+			by := taskroute.By{Owner: owner, Kind: kind}
+			_, got := s.Get(t.Context(), by, r.ID)
+			_, updated := s.Update(t.Context(), by, r.ID, func(*taskroute.Record) error { return nil })
+			if !errors.Is(got, want) || !errors.Is(updated, want) {
+				t.Errorf("%s for %s: get %v, update %v; want %v", kind, owner, got, updated, want)
+			}
+		}
+		wantFor(ann, nil)
+		wantFor(bob, bobs)
+		wantFor(cal, taskroute.ErrNotFound)
+		c.pass(time.Minute)
+		wantFor(bob, taskroute.ErrNotFound)
+		if kind == taskroute.Task {
+			wantFor(ann, taskroute.ErrExpired)
+		}
+	}
+}
+
 func TestExpiryReachesTheCache(t *testing.T) {
 	c := newClock()
 	s := newStore(t, memstore.New(c.now), c.now)

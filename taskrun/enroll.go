@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"taskgate/policy"
 	"taskgate/taskroute"
 )
 
@@ -39,6 +40,7 @@ func (x *run) newRecord(kind taskroute.Kind, holder string) *taskroute.Record {
 	rec := taskroute.NewRecord(taskroute.NewID(), c.Owner, kind, holder, x.r.opts.Now())
 	rec.State.TTL, rec.State.PollInterval = c.Decision.TTL, c.Decision.PollInterval
 	rec.State.Upstream, rec.State.Tool = c.Upstream, c.Tool
+	rec.State.Shared = c.Decision.Share == policy.ShareTenant
 	rec.State.StatusMessage = x.statusMessage()
 	rec.State.Resume = x.lastToken()
 	rec.Request = c.request()

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"taskgate/taskroute"
+	"taskgate/upstream"
 	"taskgate/wire"
 )
 
@@ -44,6 +45,9 @@ func (r *Runner) Update(ctx context.Context, owner taskroute.Owner, id string, r
 		return nil
 	}
 	if err == nil {
+		if rec.State.Owner != owner { // shared: the call stays its owner's, and is not made in another's name
+			ctx = upstream.WithCredentials(ctx, nil)
+		}
 		r.resumeIfParked(ctx, rec)
 	}
 	return err

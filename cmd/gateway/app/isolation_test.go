@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"taskgate/audit"
+	"taskgate/auth/authtest"
 	"taskgate/internal/mcptest"
 	"taskgate/wire"
 )
@@ -58,7 +59,7 @@ func withSums(yaml string) string {
 	}
 }
 
-func isolationGateway(t *testing.T, era string) (*gateway, *mcptest.Upstream) {
+func isolationGateway(t *testing.T, era string, defaults ...string) (*gateway, *mcptest.Upstream) {
 	t.Helper()
 	u := mcptest.NewLegacy(askingTools()...)
 	if era == "modern" {
@@ -66,7 +67,7 @@ func isolationGateway(t *testing.T, era string) (*gateway, *mcptest.Upstream) {
 		u.RequestState = true
 	}
 	g := start(t, withSums(people)+"upstreams: [{name: u, path: /mcp, url: \""+u.Start(t)+"\"}]\n",
-		"rules:\n  - match: {tool: block}\n    task: required\n    promoteAfter: 0s\n")
+		strings.Join(defaults, "")+"rules:\n  - match: {tool: block}\n    task: required\n    promoteAfter: 0s\n")
 	return g, u
 }
 
@@ -142,6 +143,59 @@ func TestIsolation(t *testing.T) {
 			if ran.Cancelled {
 				t.Errorf("%s: a stranger has cancelled %s", era, ran.Tool)
 			}
+		}
+	}
+}
+
+// TestATenantMayShareItsTasks: share: tenant lets the owner's tenant do with a
+// task what the owner may, and nobody else.
+func TestATenantMayShareItsTasks(t *testing.T) {
+	for _, era := range []string{"legacy", "modern"} {
+		g, _ := isolationGateway(t, era, "defaults: {share: tenant}\n")
+		owner := g.client(t, "/mcp", mcptest.TasksAndInput, "X-Api-Key", "ann-1")
+		mate := g.client(t, "/mcp", mcptest.TasksAndInput, "X-Api-Key", "bob")
+		id := task(t, owner, "ask", `{}`)
+		answer(t, mate, id)
+		wait(t, mate, id, wire.StatusCompleted)
+		if r := listen(t, mate, id); !bytes.Contains(r.Body, []byte(id)) {
+			t.Errorf("%s: listen: %s", era, r.Body)
+		}
+		id = task(t, owner, "block", `{}`)
+		before := must(t)(owner.Task(t.Context(), id, mcptest.WithID(wire.Raw("7")))).Body
+		for _, a := range attempts {
+			for _, key := range []string{"globex-ann", "slash"} {
+				c := g.client(t, "/mcp", mcptest.TasksAndInput, "X-Api-Key", key)
+				foreign, unknown := a.try(t, c, id, mcptest.WithID(wire.Raw("7"))), a.try(t, c, rand.Text(), mcptest.WithID(wire.Raw("7")))
+				if foreign.Status != unknown.Status || !bytes.Equal(foreign.Body, unknown.Body) {
+					t.Errorf("%s, %s by %s: %s, for an unknown task %s", era, a.name, key, foreign.Body, unknown.Body)
+				}
+			}
+		}
+		if after := must(t)(mate.Task(t.Context(), id, mcptest.WithID(wire.Raw("7")))).Body; !bytes.Equal(after, before) {
+			t.Errorf("%s: the mate sees %s, the owner %s", era, after, before)
+		}
+		must(t)(mate.Cancel(t.Context(), id))
+		wait(t, owner, id, wire.StatusCancelled)
+	}
+}
+
+// TestASharedCallIsNotMadeInTheNameOfWhoAnswers: an upstream that acts for
+// clients never gets the mate's token for the owner's call.
+func TestASharedCallIsNotMadeInTheNameOfWhoAnswers(t *testing.T) {
+	issuer := authtest.NewIssuer(t)
+	u := mcptest.NewModern(askingTools()...)
+	g := start(t, "publicURL: "+public+"\nidentity: [{jwt: {issuer: \""+issuer.URL+"\", tenantClaim: org}}]\nupstreams: [{name: u, url: \""+u.Start(t)+"\", auth: {mode: forward}}]\n", "defaults: {share: tenant}\n")
+	owner := g.client(t, "/mcp", mcptest.TasksAndInput, "Authorization", "Bearer "+token(issuer, "ann", public, ""))
+	matesToken := token(issuer, "bob", public, "")
+	mate := g.client(t, "/mcp", mcptest.TasksAndInput, "Authorization", "Bearer "+matesToken)
+	id := task(t, owner, "ask", `{}`)
+	answer(t, mate, id)
+	if state := wait(t, owner, id, wire.StatusFailed); !strings.Contains(string(state.Get("error")), `"reason":"upstream_unauthorized"`) {
+		t.Errorf("got %s", state.Bytes())
+	}
+	for _, r := range u.Requests("tools/call") {
+		if r.Header.Get("Authorization") == "Bearer "+matesToken {
+			t.Error("the upstream got the mate's token")
 		}
 	}
 }
