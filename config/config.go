@@ -83,7 +83,9 @@ type Upstream struct {
 	Path string `yaml:"path"`
 	URL  string `yaml:"url"`
 	// Command is a program and its arguments; it speaks MCP on stdio.
-	Command []string          `yaml:"command"`
+	Command []string `yaml:"command"`
+	// TLS is that of an https URL.
+	TLS     UpstreamTLS       `yaml:"tls"`
 	Era     Era               `yaml:"era"`
 	Headers map[string]Secret `yaml:"headers"` // sent with every request
 	// Auth identifies requests to the upstream.

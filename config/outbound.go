@@ -65,6 +65,16 @@ func (ShortToken) Values() []string {
 	return []string{string(ShortAllow), string(ShortWarn), string(ShortRefuse)}
 }
 
+// UpstreamTLS says whom https connections to an upstream trust, and how they
+// prove who they are. The files are in PEM and are read again when they change.
+type UpstreamTLS struct {
+	// CAFile holds the authorities of the upstream's certificate; "": the system's.
+	CAFile string `yaml:"caFile"`
+	// CertFile and KeyFile are the gateway's own certificate; "": none is shown.
+	CertFile string `yaml:"certFile"`
+	KeyFile  string `yaml:"keyFile"`
+}
+
 // ForwardHeader is a header of the client that an upstream gets.
 type ForwardHeader struct {
 	Name string `yaml:"name"`

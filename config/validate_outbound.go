@@ -11,6 +11,7 @@ import (
 // outbound looks at what of the client, and of the gateway, an upstream gets.
 func (v *validator) outbound(at string, u Upstream, c Config) {
 	v.upstreamAuth(at+".auth", u, c)
+	v.upstreamTLS(at+".tls", u)
 	taken := map[string]bool{}
 	for name := range u.Headers {
 		taken[textproto.CanonicalMIMEHeaderKey(name)] = true
@@ -91,6 +92,16 @@ func (v *validator) upstreamAuth(at string, u Upstream, c Config) {
 	}
 	if a.Mode != AuthStatic && !hasJWT(c) {
 		v.problem(at+".mode", "%s needs clients that come with access tokens; configure identity: [{jwt: …}]", a.Mode)
+	}
+}
+
+func (v *validator) upstreamTLS(at string, u Upstream) {
+	switch t := u.TLS; {
+	case t == UpstreamTLS{}:
+	case !strings.HasPrefix(u.URL, "https://"):
+		v.problem(at, "does nothing for what is not reached by https://")
+	case (t.CertFile == "") != (t.KeyFile == ""):
+		v.problem(at, "wants certFile and keyFile together")
 	}
 }
 

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -260,7 +261,7 @@ func TestTLS(t *testing.T) {
 	s := &scripted{respond: answering(fast)}
 	s.Server = httptest.NewTLSServer(s)
 	defer s.Close()
-	trusting := connect(t, Options{URL: s.URL, Era: Modern, TLS: s.Client().Transport.(*http.Transport).TLSClientConfig})
+	trusting := connect(t, Options{URL: s.URL, Era: Modern, TLS: func() *tls.Config { return s.Client().Transport.(*http.Transport).TLSClientConfig }})
 	if _, err := trusting.Call(t.Context(), toolCall(5, "x", `{}`), &recorder{}); err != nil {
 		t.Error(err)
 	}

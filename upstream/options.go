@@ -63,8 +63,8 @@ type Options struct {
 	// Concurrency is how many calls are expected at once: so many idle
 	// connections are kept. Default: 256.
 	Concurrency int
-	// TLS is the configuration of https connections. Default: Go's.
-	TLS *tls.Config
+	// TLS is the configuration of the next https connection. Default: Go's.
+	TLS func() *tls.Config
 	// Auth makes requests acceptable. Default: Header is all there is.
 	Auth Auth
 	// NeedsClient: a request that a client makes carries headers of that client

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -20,7 +21,7 @@ func newClient(o Options) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
 			DialContext:         dialer.DialContext,
-			TLSClientConfig:     o.TLS,
+			DialTLSContext:      dialTLS(dialer, o),
 			TLSHandshakeTimeout: o.ConnectTimeout,
 			ForceAttemptHTTP2:   true,
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
@@ -34,6 +35,21 @@ func newClient(o Options) *http.Client {
 		},
 		// A redirected POST may end anywhere, with our credentials in it.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// dialTLS asks for the configuration of each connection, so that certificates
+// that were renewed are used; nil leaves https to the transport.
+func dialTLS(dialer *net.Dialer, o Options) func(ctx context.Context, network, address string) (net.Conn, error) {
+	if o.TLS == nil {
+		return nil
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, 2*o.ConnectTimeout) // dialling and handshake
+		defer cancel()
+		config := o.TLS().Clone()
+		config.NextProtos = []string{"h2", "http/1.1"}
+		return (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, network, address)
 	}
 }
 

@@ -2,6 +2,8 @@ package app
 
 import (
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"time"
@@ -60,6 +62,40 @@ func newStatic(token config.Secret, u *upkeep, log *zap.Logger) (upstream.Auth, 
 	}
 	follow(u, f, "upstream token", log)
 	return upstream.Static{Token: f.Get, Reload: f.Reload}, nil
+}
+
+// newUpstreamTLS follows the certificates for an upstream; nil: nothing is said of them.
+func newUpstreamTLS(t config.UpstreamTLS, u *upkeep, log *zap.Logger) (func() *tls.Config, error) {
+	var paths []string
+	for _, p := range []string{t.CAFile, t.CertFile, t.KeyFile} {
+		if p != "" {
+			paths = append(paths, p)
+		}
+	}
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	f, err := livefile.Open(func(contents [][]byte) (*tls.Config, error) {
+		c := &tls.Config{MinVersion: tls.VersionTLS12}
+		if t.CAFile != "" {
+			c.RootCAs = x509.NewCertPool()
+			if !c.RootCAs.AppendCertsFromPEM(contents[0]) {
+				return nil, errors.New("it holds no certificate")
+			}
+			contents = contents[1:]
+		}
+		if t.CertFile == "" {
+			return c, nil
+		}
+		pair, err := tls.X509KeyPair(contents[0], contents[1])
+		c.Certificates = []tls.Certificate{pair}
+		return c, err
+	}, paths...)
+	if err != nil {
+		return nil, fmt.Errorf("tls: %w", err)
+	}
+	follow(u, f, "upstream certificates", log)
+	return f.Get, nil
 }
 
 // needsClient tells whether calls carry what only the client has.

@@ -21,13 +21,18 @@ func newCaller(u config.Upstream, cfg config.Config, version string, keep *upkee
 	for name, secret := range u.Headers {
 		header.Set(name, secret.Value())
 	}
-	identify, err := newUpstreamAuth(u.Auth, keep, log.With(zap.String("upstream", u.Name)))
+	about := log.With(zap.String("upstream", u.Name))
+	identify, err := newUpstreamAuth(u.Auth, keep, about)
+	if err != nil {
+		return nil, err
+	}
+	connect, err := newUpstreamTLS(u.TLS, keep, about)
 	if err != nil {
 		return nil, err
 	}
 	return upstream.NewHTTP(upstream.Options{
 		Name: u.Name, URL: u.URL, Era: upstream.Era(u.Era), Header: header, Version: version,
-		Auth: identify, NeedsClient: needsClient(u.ForwardHeaders),
+		TLS: connect, Auth: identify, NeedsClient: needsClient(u.ForwardHeaders),
 		MaxResponse: int64(u.Limits.MaxResponseBytes), MaxEvent: int(u.Limits.MaxResponseBytes),
 		MaxSessions: u.Limits.MaxSessions, SessionIdle: u.Limits.SessionIdle, ConnectTimeout: cfg.Timeouts.Connect,
 		Concurrency: u.Limits.Concurrency, Log: log, Metrics: reg, Now: time.Now,

@@ -3,7 +3,9 @@ package app_test
 import (
 	"crypto/tls"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"taskgate/auth/authtest"
@@ -48,6 +50,49 @@ upstreams: [{name: u, url: "`+u.Start(t)+`"}]
 	mcptest.Eventually(t, limit, "an audit line", func() bool {
 		return strings.Contains(strings.Join(g.auditLines(t), "\n"), `"tenant":"services","subject":"ann","identity":"mtls"`)
 	})
+}
+
+// TestCertificatesTowardUpstreams: the upstream is known by its own authority and
+// wants to know the gateway, whose certificate is replaced while it runs.
+func TestCertificatesTowardUpstreams(t *testing.T) {
+	for _, era := range []string{"legacy", "modern"} {
+		ca := authtest.NewAuthority(t, "ca")
+		files := authtest.NewFiles(t)
+		files.Put(ca.Client("gateway-1", ""))
+		write(t, files.CA, string(ca.PEM()))
+		u := mcptest.NewLegacy(askingTools()...)
+		if era == "modern" {
+			u = mcptest.NewModern(askingTools()...)
+		}
+		var shown atomic.Value // the name in the certificate of the last request
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			shown.Store(r.TLS.PeerCertificates[0].Subject.CommonName)
+			u.ServeHTTP(w, r)
+		}))
+		s.EnableHTTP2 = true
+		s.TLS = &tls.Config{Certificates: []tls.Certificate{ca.Server("u")}, ClientCAs: ca.Pool(), ClientAuth: tls.RequireAndVerifyClientCert}
+		s.StartTLS()
+		t.Cleanup(s.Close)
+		echo := func(g *gateway) string {
+			r := must(t)(g.client(t, "/mcp", mcptest.TasksAndInput).CallTool(t.Context(), "echo", `{"text":"hi"}`))
+			return r.Text()
+		}
+		g := start(t, `upstreams: [{name: u, url: "`+s.URL+`", tls: {caFile: "`+files.CA+`", certFile: "`+files.Cert+`", keyFile: "`+files.Key+`"}}]`+"\n", "rules: []\n")
+		if got := echo(g); got != "hi" || shown.Load() != "gateway-1" {
+			t.Errorf("%s: got %q, shown %v", era, got, shown.Load())
+		}
+		files.Put(ca.Client("gateway-2", ""))
+		g.Reload()
+		s.CloseClientConnections()
+		mcptest.Eventually(t, limit, "the new certificate is shown", func() bool { return echo(g) == "hi" && shown.Load() == "gateway-2" })
+
+		for what, tls := range map[string]string{"no certificate": `caFile: "` + files.CA + `"`, "an authority it does not know": `certFile: "` + files.Cert + `", keyFile: "` + files.Key + `"`} {
+			g := start(t, `upstreams: [{name: u, url: "`+s.URL+`", tls: {`+tls+`}}]`+"\n", "rules: []\n")
+			if got := echo(g); got == "hi" {
+				t.Errorf("%s, %s: it was served", era, what)
+			}
+		}
+	}
 }
 
 // TestWithoutIdentityTheStartSaysSo, and names the one principal.
