@@ -3,7 +3,9 @@ package taskroute_test
 import (
 	"bytes"
 	"errors"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -186,6 +188,45 @@ func TestKeysAreIntroducedAndRotated(t *testing.T) {
 	last := sealedStore(t, b, ring(t, "2", true))
 	for _, id := range ids {
 		if r, err := last.Load(t.Context(), id); err != nil || !strings.Contains(string(r.Request.Params), marker) {
+			t.Errorf("got %+v, %v", r, err)
+		}
+	}
+}
+
+// TestRekeyWhileRecordsChange: no change is lost, and none is undone.
+func TestRekeyWhileRecordsChange(t *testing.T) {
+	b := memstore.New(time.Now)
+	old, rotated := sealedStore(t, b, ring(t, "12", true)), sealedStore(t, b, ring(t, "21", true))
+	const records, changes = 10, 50
+	var ids []string
+	for range records {
+		ids = append(ids, marked(t, old, ann))
+	}
+	var writers sync.WaitGroup
+	for _, id := range ids {
+		writers.Go(func() {
+			for i := range changes {
+				if _, err := old.UpdateAny(t.Context(), id, func(r *taskroute.Record) error { return r.Keep(wire.Raw(strconv.Itoa(i))) }); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() { writers.Wait(); close(ended) }()
+	for done := false; !done; {
+		select {
+		case <-ended:
+			done = true // and once more, over what was written last
+		default:
+		}
+		if _, err := rotated.Rekey(t.Context(), func(_ string, err error) { t.Error(err) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := sealedStore(t, b, ring(t, "2", true))
+	for _, id := range ids {
+		if r, err := last.Load(t.Context(), id); err != nil || string(r.State.Resume) != strconv.Itoa(changes-1) {
 			t.Errorf("got %+v, %v", r, err)
 		}
 	}

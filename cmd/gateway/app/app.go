@@ -114,7 +114,7 @@ func (a *App) dialUpstreams(version string) error {
 
 func (a *App) assemble() error {
 	cfg := a.cfg
-	store, err := newStore(a.backend, cfg, a.taskEnded)
+	store, err := newStore(a.backend, cfg, a.log, a.taskEnded)
 	if err != nil {
 		return err
 	}

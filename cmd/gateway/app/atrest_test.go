@@ -201,7 +201,7 @@ func TestWithoutItsKeyATaskIsNotServed(t *testing.T) {
 				t.Errorf("got %d %s", r.Status, r.Body)
 			}
 			leave(t, g)
-			if log := g.log.String(); !strings.Contains(log, "not among encryption.keys: key id ") || strings.Contains(log, ended[0]) || strings.Contains(log, oldKey) {
+			if log := g.log.String(); !strings.Contains(log, "not among encryption.keys: key id ") || !strings.Contains(log, `"key":"env:NEW_KEY","id":"`) || strings.Contains(log, ended[0]) || strings.Contains(log, newKey) {
 				t.Errorf("the log: %s", log)
 			}
 		})

@@ -22,16 +22,17 @@ const terminalCache = 4096
 
 // newStore is what reads and writes records in the backend. ended is told of those
 // that have ended; nil: nobody is.
-func newStore(b taskroute.Backend, cfg config.Config, ended func(*taskroute.Record)) (*taskroute.Store, error) {
-	keys, err := newRing(cfg.Encryption)
+func newStore(b taskroute.Backend, cfg config.Config, log *zap.Logger, ended func(*taskroute.Record)) (*taskroute.Store, error) {
+	keys, err := newRing(cfg.Encryption, log)
 	if err != nil {
 		return nil, err
 	}
 	return taskroute.NewStore(b, taskroute.Options{Now: b.Now, Tombstone: cfg.Tombstone, CacheSize: terminalCache, Seal: keys, Ended: ended})
 }
 
-// newRing is nil without keys: then nothing is encrypted.
-func newRing(e config.Encryption) (*seal.Ring, error) {
+// newRing is nil without keys: then nothing is encrypted. The log tells which id is
+// which key's, because that is how messages call them.
+func newRing(e config.Encryption, log *zap.Logger) (*seal.Ring, error) {
 	if len(e.Keys) == 0 {
 		return nil, nil
 	}
@@ -42,6 +43,7 @@ func newRing(e config.Encryption) (*seal.Ring, error) {
 			return nil, fmt.Errorf("encryption.keys[%d]: %w", i, err)
 		}
 		keys = append(keys, key)
+		log.Info("a key for the store", zap.Stringer("key", secret), zap.String("id", key.ID()), zap.Bool("encrypts", i == 0))
 	}
 	return seal.NewRing(keys, e.Plaintext == config.PlaintextRefuse), nil
 }
@@ -73,7 +75,7 @@ func rekey(ctx context.Context, cfg config.Config, log *zap.Logger, failed func(
 		return done, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	s, err := newStore(b, cfg, nil)
+	s, err := newStore(b, cfg, log, nil)
 	if err != nil {
 		return done, err
 	}
