@@ -6,6 +6,7 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -34,14 +35,11 @@ func (s *sealer) key(ctx context.Context) (cipher.AEAD, error) {
 	if s.aead != nil {
 		return s.aead, nil
 	}
-	key, err := s.store.ChangeNote(ctx, keyNote, 0, func(old []byte) ([]byte, error) {
-		if old != nil {
-			return old, nil
-		}
-		key := make([]byte, keyLength)
-		_, err := rand.Read(key)
-		return key, err
-	})
+	text, err := s.store.ChangeNote(ctx, keyNote, 0, firstKey)
+	if err != nil {
+		return nil, fmt.Errorf("key of session ids: %w", err)
+	}
+	key, err := hex.DecodeString(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("key of session ids: %w", err)
 	}
@@ -51,6 +49,18 @@ func (s *sealer) key(ctx context.Context) (cipher.AEAD, error) {
 	}
 	s.aead, err = cipher.NewGCMWithRandomNonce(block)
 	return s.aead, err
+}
+
+// firstKey is the key that is there, or a new one.
+func firstKey(old []byte) ([]byte, error) {
+	if old != nil {
+		return old, nil
+	}
+	key := make([]byte, keyLength)
+	if _, err := rand.Read(key); err != nil {
+		return nil, err
+	}
+	return hex.AppendEncode(nil, key), nil
 }
 
 // seal writes a as a session id that is good at place only. It is visible ASCII

@@ -21,8 +21,17 @@ type noteLife struct {
 	Until time.Time `json:"until,omitzero"` // zero: for ever
 }
 
-// noteID is never a ValidID, so no client can name a note.
-func noteID(key string) string { return "note-" + key }
+// notePrefix begins the id of a note, which is never a ValidID: no client can
+// name a note.
+const notePrefix = "note-"
+
+func noteID(key string) string { return notePrefix + key }
+
+// The parts of a note, for what is sealed.
+const (
+	noteState = "note state"
+	noteText  = "note text"
+)
 
 // Note is the note under key; nil when there is none, or its time is over.
 func (s *Store) Note(ctx context.Context, key string) ([]byte, error) {
@@ -32,8 +41,8 @@ func (s *Store) Note(ctx context.Context, key string) ([]byte, error) {
 
 // ChangeNote writes what change makes of the note under key, for ttl from now on
 // (0: for ever), reading again and repeating when somebody else was faster. An
-// absent note is nil, and so is the outcome of a change that leaves it as it is.
-// It returns the note as it then stands. An error of change ends it.
+// absent note is nil, and so is the outcome of a change that leaves it as it is. A
+// note is text: its first byte is not a control character. It returns the note as it then stands. An error of change ends it.
 func (s *Store) ChangeNote(ctx context.Context, key string, ttl time.Duration, change func(old []byte) ([]byte, error)) ([]byte, error) {
 	for {
 		old, revision, err := s.note(ctx, key)
@@ -78,14 +87,29 @@ func (s *Store) note(ctx context.Context, key string) (text []byte, revision uin
 	if err != nil {
 		return nil, 0, fmt.Errorf("read note: %w", err)
 	}
-	var life noteLife
-	if err := json.Unmarshal(d.Parts[PartState], &life); err != nil {
-		return nil, 0, fmt.Errorf("stored note is damaged: %w", err)
+	life, text, err := s.openNote(d)
+	if err != nil {
+		return nil, 0, err
 	}
 	if !life.Until.IsZero() && !s.opts.Now().Before(life.Until) {
 		return nil, d.Revision, nil
 	}
-	return d.Parts[PartOutcome], d.Revision, nil
+	return text, d.Revision, nil
+}
+
+// openNote reads the document of a note. Errors: ErrUnreadable.
+func (s *Store) openNote(d Doc) (life noteLife, text []byte, err error) {
+	state, err := s.opts.Seal.Open(d.Parts[PartState], d.ID, noteState)
+	if err == nil {
+		err = json.Unmarshal(state, &life)
+	}
+	if err == nil {
+		text, err = s.opts.Seal.Open(d.Parts[PartOutcome], d.ID, noteText)
+	}
+	if err != nil {
+		return life, nil, fmt.Errorf("%w: a note: %w", ErrUnreadable, err)
+	}
+	return life, text, nil
 }
 
 func (s *Store) writeNote(ctx context.Context, key string, revision uint64, text []byte, ttl time.Duration) error {
@@ -93,14 +117,24 @@ func (s *Store) writeNote(ctx context.Context, key string, revision uint64, text
 	if ttl > 0 {
 		life.Until = s.opts.Now().Add(ttl)
 	}
-	state, err := json.Marshal(life)
-	if err != nil {
+	d, err := s.noteDoc(noteID(key), life, text)
+	switch {
+	case err != nil:
 		return err
-	}
-	d := Doc{ID: noteID(key), ExpiresAt: life.Until, ForgetAt: life.Until}
-	d.Parts[PartState], d.Parts[PartOutcome] = state, text
-	if revision == 0 {
+	case revision == 0:
 		return s.backend.Create(ctx, d, rand.Text())
 	}
 	return s.backend.Replace(ctx, revision, d, rand.Text())
+}
+
+// noteDoc is the document of a note, sealed like a record.
+func (s *Store) noteDoc(id string, life noteLife, text []byte) (Doc, error) {
+	state, err := json.Marshal(life)
+	if err != nil {
+		return Doc{}, fmt.Errorf("encode note: %w", err)
+	}
+	d := Doc{ID: id, ExpiresAt: life.Until, ForgetAt: life.Until}
+	d.Parts[PartState] = s.opts.Seal.Seal(state, id, noteState)
+	d.Parts[PartOutcome] = s.opts.Seal.Seal(text, id, noteText)
+	return d, nil
 }

@@ -248,3 +248,28 @@ func TestReservationsDoNotShowTheirKey(t *testing.T) {
 		t.Errorf("another key: %q, %v", id, err)
 	}
 }
+
+func TestNotesAreEncryptedAndRotated(t *testing.T) {
+	b := memstore.New(time.Now)
+	write := func(s *taskroute.Store) {
+		if _, err := s.ChangeNote(t.Context(), "n", 0, func([]byte) ([]byte, error) { return []byte(marker), nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(sealedStore(t, b, ring(t, "1", true)))
+	for p, part := range document(t, b, "note-n").Parts {
+		if bytes.Contains(part, []byte(marker)) {
+			t.Errorf("part %d: %q", p, part)
+		}
+	}
+	if text, err := sealedStore(t, b, ring(t, "2", true)).Note(t.Context(), "n"); !errors.Is(err, taskroute.ErrUnreadable) {
+		t.Errorf("without its key: %q, %v", text, err)
+	}
+	done, err := sealedStore(t, b, ring(t, "21", true)).Rekey(t.Context(), func(id string, err error) { t.Errorf("%s: %v", id, err) })
+	if want := (taskroute.Rekeyed{Records: 1, Rewritten: 1}); err != nil || done != want {
+		t.Errorf("rekey: %+v, %v", done, err)
+	}
+	if text, err := sealedStore(t, b, ring(t, "2", true)).Note(t.Context(), "n"); string(text) != marker || err != nil {
+		t.Errorf("after it: %q, %v", text, err)
+	}
+}
