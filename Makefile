@@ -41,7 +41,7 @@ conformance: deps ## Run the official suite through the gateway, lane by lane
 		code=$$?; cat $(CONFORMANCE_TABLE) || true; exit $$code
 
 faults-short: deps ## Break 30 things under load and check every promise
-	$(GOTESTSUM) -race -timeout 10m ./test/faults/...
+	$(GOTESTSUM) -race -timeout 20m ./test/faults/...
 
 FAULTS ?= 500
 faults: deps ## The same with FAULTS faults (default 500) and 30 s without Redis; TASKGATE_SEED repeats a run

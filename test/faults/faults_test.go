@@ -24,7 +24,7 @@ func TestPromisesHoldUnderFaults(t *testing.T) {
 	seed := number(t, "TASKGATE_SEED", rand.Uint64()>>1)
 	count := number(t, "TASKGATE_FAULTS", 30)
 	t.Logf("run it again: TASKGATE_SEED=%d TASKGATE_FAULTS=%d", seed, count)
-	f := startFleet(t, fleetSize)
+	f := startFleet(t, fleetSize, hurried)
 	clients := make([]*client, numClients)
 	for i := range clients {
 		clients[i] = newClient(t, f, fmt.Sprintf("c%d", i), newRandom(seed, uint64(i+1)))

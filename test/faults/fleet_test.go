@@ -52,12 +52,13 @@ type fleet struct {
 	replicas  []*replica
 }
 
-func startFleet(t *testing.T, size int) *fleet {
+// startFleet is gateways with the same settings on a Redis that loses nothing.
+func startFleet(t *testing.T, size int, settings string) *fleet {
 	t.Helper()
 	f := newFleet(t)
 	f.redis = redistest.Start(t, "--appendfsync", "always")
 	for range size {
-		f.joinByCutter(t, hurried)
+		f.joinByCutter(t, settings)
 	}
 	return f
 }

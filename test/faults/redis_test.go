@@ -161,13 +161,8 @@ func TestPasswordChanged(t *testing.T) {
 
 // Every reply of Redis takes half a second: everything works, later.
 func TestSlowRedis(t *testing.T) {
-	f := newFleet(t)
-	f.redis = redistest.Start(t, "--appendfsync", "always")
-	for range 2 {
-		f.joinByCutter(t, "")
-	}
-	p := f.pair(t)
-	for _, r := range f.replicas {
+	p := startFleet(t, 2, "").pair(t)
+	for _, r := range p.replicas {
 		r.toRedis.Delay(500 * time.Millisecond)
 	}
 	p.complete(t, p.tasks(t, 5, 4*time.Second))

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"taskgate/internal/mcptest"
-	"taskgate/internal/redistest"
 	"taskgate/test/e2e"
 	"taskgate/wire"
 )
@@ -31,7 +30,7 @@ type pair struct {
 
 func startPair(t *testing.T) *pair {
 	t.Helper()
-	return startFleet(t, 2).pair(t)
+	return startFleet(t, 2, hurried).pair(t)
 }
 
 func (f *fleet) pair(t *testing.T) *pair {
@@ -303,7 +302,7 @@ func aboutTask(m wire.Message) (id, status string) {
 // meanwhile.
 func TestManyListenersOverARestart(t *testing.T) {
 	const streams = 1000
-	p := startPair(t)
+	p := startFleet(t, 2, "").pair(t) // by the defaults: a machine that opens so many streams at once is slow
 	handles := p.tasks(t, 10, 15*time.Second)
 	ctx, stop := context.WithCancel(t.Context())
 	var listening sync.WaitGroup
@@ -368,11 +367,7 @@ func TestPartedHolderOfARerun(t *testing.T) {
 
 // One signal has a gateway wait for its calls, a second ends it at once.
 func TestSecondSignal(t *testing.T) {
-	f := newFleet(t)
-	f.redis = redistest.Start(t, "--appendfsync", "always")
-	f.joinByCutter(t, "lease: 2s\ntimeouts: {store: 1s, drain: 1h}\n")
-	f.joinByCutter(t, hurried)
-	p := f.pair(t)
+	p := startFleet(t, 2, "lease: 2s\ntimeouts: {store: 1s, drain: 1h}\n").pair(t)
 	handles := p.tasks(t, 5, time.Hour)
 	first := p.replicas[0]
 	signal(t, first, syscall.SIGTERM)
