@@ -1,9 +1,7 @@
 package proxy
 
 import (
-	"bytes"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"time"
@@ -100,7 +98,7 @@ func (h *Handler) readBody(w http.ResponseWriter, req *http.Request) ([]byte, er
 	}
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(h.opts.BodyTimeout)) // not all servers can; then there is none
-	body, err := readAll(http.MaxBytesReader(w, req.Body, h.opts.MaxBody), req.ContentLength)
+	body, err := wire.ReadAll(http.MaxBytesReader(w, req.Body, h.opts.MaxBody), req.ContentLength)
 	if errors.As(err, new(*http.MaxBytesError)) {
 		return nil, tooLarge(h.opts.MaxBody)
 	}
@@ -109,14 +107,6 @@ func (h *Handler) readBody(w http.ResponseWriter, req *http.Request) ([]byte, er
 	}
 	_ = rc.SetReadDeadline(time.Time{})
 	return body, nil
-}
-
-// readAll makes no room for bytes that were only announced.
-func readAll(r io.Reader, length int64) ([]byte, error) {
-	const atOnce = 64 << 10
-	body := bytes.NewBuffer(make([]byte, 0, min(max(length, 0), atOnce)+bytes.MinRead))
-	_, err := body.ReadFrom(r)
-	return body.Bytes(), err
 }
 
 func tooLarge(limit int64) error {

@@ -119,10 +119,7 @@ func TestArgumentsReachTheUpstreamAsTheyWere(t *testing.T) {
 		arguments, extra := w.Object(4), w.Value(3)
 		params := fmt.Sprintf(`{"name":"tool","unknown":%s,"task":{"ttl":1},"arguments":%s,"_meta":{"mine":%s}}`, extra, arguments, extra)
 		g.ok(c.Call(t.Context(), "tools/call", wire.Raw(params)))
-		got, err := wire.ParseObject(g.up.got()[i].Params)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := g.up.got()[i].Params
 		meta, _ := got.Object("_meta")
 		for what, pair := range map[string][2]string{
 			"arguments": {string(got.Get("arguments")), arguments}, "unknown": {string(got.Get("unknown")), extra},

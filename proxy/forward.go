@@ -54,7 +54,7 @@ func (h *Handler) send(ctx context.Context, x *exchange, to upstream.Handler) (u
 		return upstream.Reply{}, err
 	}
 	reply, err := x.route.Caller.Call(callCtx, upstream.Request{
-		ID: call.ID, Method: x.msg.Method, Params: x.params.Bytes(),
+		ID: call.ID, Method: x.msg.Method, Params: x.params,
 		ClientInfo: x.meta.ClientInfo, Capabilities: x.meta.Capabilities, LogLevel: x.meta.LogLevel,
 		Principal: x.owner().String(), Header: x.keptHeaders(),
 	}, to)

@@ -24,8 +24,8 @@ func TestIDsComeBackVerbatim(t *testing.T) {
 		check(t, "id of a refusal", string(r.Message.ID), id)
 	}
 	for _, r := range g.up.got() {
-		if r.ID == 0 || strings.Contains(string(r.Params), `"id"`) {
-			t.Errorf("the upstream got id %d, params %s", r.ID, r.Params)
+		if r.ID == 0 || strings.Contains(string(r.Params.Bytes()), `"id"`) {
+			t.Errorf("the upstream got id %d, params %s", r.ID, r.Params.Bytes())
 		}
 	}
 }
@@ -51,7 +51,7 @@ func TestEachOfManyGetsItsOwnAnswer(t *testing.T) {
 					close(waiting[i-1])
 				}
 			}
-			return result(`{"content":[],"echo":` + string(r.Params) + `}`), nil
+			return result(`{"content":[],"echo":` + string(r.Params.Bytes()) + `}`), nil
 		}
 	})
 	var wg sync.WaitGroup

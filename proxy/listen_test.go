@@ -113,8 +113,7 @@ func TestOneStreamFollowsManyTasks(t *testing.T) {
 	g := newGateway(t, func(s *setup) {
 		s.decision.PromoteAfter = 0
 		s.up.call = func(_ context.Context, r upstream.Request, _ upstream.Handler) (upstream.Reply, error) {
-			params, _ := wire.ParseObject(r.Params)
-			n, _ := strconv.Atoi(string(params.Get("arguments")))
+			n, _ := strconv.Atoi(string(r.Params.Get("arguments")))
 			<-ends[n]
 			return result(`{"content":[]}`), nil
 		}

@@ -18,7 +18,7 @@ const maxAgain = 10
 // and only wants its requestState back is answered here and at once, when there
 // may be a task: its client has nothing to say to that, and no request to say
 // it with.
-func (x *run) exchange(ctx context.Context, params wire.Raw) ended {
+func (x *run) exchange(ctx context.Context, params wire.Object) ended {
 	end := x.begin(ctx, params)
 	for range maxAgain {
 		state, only := stateOnly(end)
@@ -32,7 +32,7 @@ func (x *run) exchange(ctx context.Context, params wire.Raw) ended {
 }
 
 // begin sends the request when it is its turn, or finds again what runs already.
-func (x *run) begin(ctx context.Context, params wire.Raw) ended {
+func (x *run) begin(ctx context.Context, params wire.Object) ended {
 	if x.resuming != nil {
 		return x.readReply(x.resume(ctx, params))
 	}
@@ -64,12 +64,8 @@ func stateOnly(end ended) (state wire.Raw, only bool) {
 }
 
 // withState repeats params with a requestState, which stands for all answers.
-func withState(params, state wire.Raw) wire.Raw {
-	o, err := wire.ParseObject(params)
-	if err != nil {
-		return params // they have been sent once, so they are an object
-	}
-	return o.Without("inputResponses").With("requestState", state).Bytes()
+func withState(params wire.Object, state wire.Raw) wire.Object {
+	return params.Without("inputResponses").With("requestState", state)
 }
 
 // readReply refuses a task that the upstream made of its own: no request asks

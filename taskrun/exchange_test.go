@@ -25,7 +25,7 @@ func TestARequestStateAloneIsSentBackAtOnce(t *testing.T) {
 		r.answer(id, `{"q1":{"n":1}}`)
 		w.nth(2).returns(stateWith("s-2"))
 		again := w.nth(3)
-		check(t, "params", string(again.Params), `{"name":"report","arguments":{"n":9007199254740993},"requestState":"s-2"}`)
+		check(t, "params", string(again.Params.Bytes()), `{"name":"report","arguments":{"n":9007199254740993},"requestState":"s-2"}`)
 		if again.ID == w.nth(2).ID {
 			t.Error("both have the same id")
 		}

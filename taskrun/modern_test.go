@@ -37,7 +37,7 @@ func TestFirstQuestionOfAModernUpstream(t *testing.T) {
 		check(t, "calls with one answer missing", w.up.count(), 1)
 		r.answer(id, `{"q2":{"action":"decline"}}`)
 		retry := w.nth(2)
-		check(t, "params of the retry", string(retry.Params),
+		check(t, "params of the retry", string(retry.Params.Bytes()),
 			`{"name":"report","arguments":{"n":9007199254740993},`+
 				`"inputResponses":{"name":{"action":"accept","content":{"n":1.0}},"age":{"action":"decline"}},"requestState":"s-1"}`)
 		retry.returns(hello)
@@ -62,7 +62,7 @@ func TestReusedKeysOfAModernUpstream(t *testing.T) {
 			key := fmt.Sprintf("q%d", round+1)
 			check(t, "pending", string(r.get(id).PendingInputs().Bytes()), `{"`+key+`":`+elicit("name?")+`}`)
 			r.answer(id, fmt.Sprintf(`{"name":{},"q0":{},%q:{"round":%d}}`, key, round))
-			params := object(t, string(w.nth(round+2).Params))
+			params := w.nth(round + 2).Params
 			check(t, "answers", string(params.Get("inputResponses")), fmt.Sprintf(`{"name":{"round":%d}}`, round))
 			check(t, "state", string(params.Get("requestState")), fmt.Sprintf("%q", state))
 		}
@@ -79,8 +79,8 @@ func TestAnswersOfAllRoundsWithoutARequestState(t *testing.T) {
 		r.answer(id, `{"q1":{"round":1}}`)
 		w.nth(2).returns(asking(`"age":` + elicit("age?")))
 		r.answer(id, `{"q2":{"round":2}}`)
-		check(t, "answers", string(object(t, string(w.nth(3).Params)).Get("inputResponses")), `{"name":{"round":1},"age":{"round":2}}`)
-		check(t, "state", string(object(t, string(w.nth(3).Params)).Get("requestState")), "")
+		check(t, "answers", string(w.nth(3).Params.Get("inputResponses")), `{"name":{"round":1},"age":{"round":2}}`)
+		check(t, "state", string(w.nth(3).Params.Get("requestState")), "")
 	})
 }
 

@@ -86,7 +86,7 @@ func TestOverdueAnswerToAModernUpstream(t *testing.T) {
 					check(t, "calls", w.up.count(), 1)
 					return
 				}
-				check(t, "answers", string(object(t, string(w.nth(2).Params)).Get("inputResponses")), c.sent)
+				check(t, "answers", string(w.nth(2).Params.Get("inputResponses")), c.sent)
 			})
 		})
 	}

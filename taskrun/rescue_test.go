@@ -293,7 +293,7 @@ func TestIdempotentCallIsSentAgain(t *testing.T) {
 		rec := replicas[2].becomes(id, taskroute.Working, 2*rescued)
 		check(t, "attempts", rec.State.Attempts, 2)
 		check(t, "calls", w.up.count(), 2)
-		check(t, "params", string(w.nth(2).Params), string(w.nth(1).Params))
+		check(t, "params", string(w.nth(2).Params.Bytes()), string(w.nth(1).Params.Bytes()))
 		q := w.nth(2).asks(`{"message":"name?"}`) // under a key of its own again
 		replicas[2].answer(id, `{"q1":{"old":1},"q2":{"new":1}}`)
 		time.Sleep(recheck)

@@ -96,7 +96,7 @@ func about(c *Call) reqcoord.About {
 }
 
 // dispatch waits for the call's turn, sends it, and reports its end.
-func (x *run) dispatch(ctx context.Context, params wire.Raw) {
+func (x *run) dispatch(ctx context.Context, params wire.Object) {
 	end := x.exchange(ctx, params)
 	x.measure(end, context.Cause(ctx))
 	if cause := context.Cause(ctx); end.err != nil && cause != nil {
@@ -108,7 +108,7 @@ func (x *run) dispatch(ctx context.Context, params wire.Raw) {
 	x.ended <- end
 }
 
-func (x *run) send(ctx context.Context, id uint64, params wire.Raw) (upstream.Reply, error) {
+func (x *run) send(ctx context.Context, id uint64, params wire.Object) (upstream.Reply, error) {
 	return x.r.upstreams[x.call.Upstream].Call(ctx, x.call.toUpstream(id, params), x)
 }
 
@@ -121,7 +121,7 @@ func (x *run) measure(end ended, cause error) {
 	}
 }
 
-func (c *Call) toUpstream(id uint64, params wire.Raw) upstream.Request {
+func (c *Call) toUpstream(id uint64, params wire.Object) upstream.Request {
 	return upstream.Request{
 		ID: id, Method: c.method(), Params: params,
 		ClientInfo: c.Meta.ClientInfo, Capabilities: c.Meta.Capabilities,

@@ -194,7 +194,7 @@ func (r *Runner) Call(ctx context.Context, c Call, observe Observer) (Outcome, e
 		rec, err := x.enroll(ctx, taskroute.Task)
 		switch tooMany := new(taskroute.TooManyOpenError); {
 		case err == nil:
-			go x.dispatch(callCtx, c.Params.Bytes())
+			go x.dispatch(callCtx, c.Params)
 			x.detach()
 			return Outcome{Task: rec}, nil
 		case ctx.Err() != nil, errors.As(err, &tooMany):
@@ -203,6 +203,6 @@ func (r *Runner) Call(ctx context.Context, c Call, observe Observer) (Outcome, e
 		}
 		promoteAfter = r.opts.Recheck
 	}
-	go x.dispatch(callCtx, c.Params.Bytes())
+	go x.dispatch(callCtx, c.Params)
 	return x.attend(ctx, promoteAfter)
 }

@@ -43,7 +43,7 @@ func (c *conversation) send(ctx context.Context, asTask bool) (answer, error) {
 		params = withTask(params)
 	}
 	a, err := c.legacy.endpoint.exchange(ctx, outgoing{
-		message: wire.Message{ID: number(c.request.ID), Method: c.request.Method, Params: params},
+		message: wire.Message{ID: number(c.request.ID), Method: c.request.Method, Params: params.Bytes()},
 		header:  c.header,
 		abandon: func() { c.abandon(ctx) },
 		seen:    c.seen,

@@ -20,11 +20,11 @@ import (
 // endpoint is one MCP endpoint over HTTP: it POSTs messages and reads what
 // comes back. Eras, sessions and who may be asked are not its business.
 type endpoint struct {
-	client  *http.Client
-	opts    Options
-	running *sync.WaitGroup // what goes on for a moment after an exchange
-	name    string          // tells the ids of this connector's own requests from another's
-	errands atomic.Uint64   // counts them
+	transport transport
+	opts      Options
+	running   *sync.WaitGroup // what goes on for a moment after an exchange
+	name      string          // tells the ids of this connector's own requests from another's
+	errands   atomic.Uint64   // counts them
 }
 
 // outgoing is one message to be POSTed.
@@ -43,6 +43,7 @@ type answer struct {
 	Reply
 	status  int    // HTTP status
 	named   bool   // it carries the request's id
+	whole   bool   // nothing comes after it
 	session string // the Mcp-Session-Id that came with it
 }
 
@@ -91,7 +92,12 @@ func (e *endpoint) request(ctx context.Context, closeStream func(), out outgoing
 		resp.Body.Close()
 		return answer{}, err
 	}
-	e.drain(resp.Body, closeStream)
+	if a.whole {
+		resp.Body.Close()
+		closeStream()
+	} else {
+		e.drain(resp.Body, closeStream)
+	}
 	return a, nil
 }
 
@@ -183,7 +189,7 @@ func (e *endpoint) attempt(ctx context.Context, method string, body []byte, head
 	if err := e.setHeader(req, header); err != nil {
 		return nil, err
 	}
-	resp, err := e.client.Do(req)
+	resp, err := e.transport.RoundTrip(req)
 	switch {
 	case err == nil:
 		return resp, nil

@@ -25,7 +25,7 @@ func (l *legacy) errand(ctx context.Context, s *session, header http.Header, met
 
 // errand sends a request about a task on behalf of the caller of r.
 func (d *modern) errand(ctx context.Context, r Request, method string, params wire.Object) (answer, error) {
-	own := Request{ID: handshakeID, Method: method, Params: params.Bytes(), ClientInfo: r.ClientInfo,
+	own := Request{ID: handshakeID, Method: method, Params: params, ClientInfo: r.ClientInfo,
 		Capabilities: r.Capabilities, Principal: r.Principal, Header: r.Header}
 	return d.send(ctx, d.endpoint.nextID(), own, true, func(wire.Message) {})
 }

@@ -329,7 +329,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	bad := toolCall(2, "x", `{}`)
-	bad.Params = wire.Raw(`1`)
+	bad.Params = bad.Params.With("_meta", wire.Raw(`1`))
 	if _, err := h.Call(t.Context(), bad, &recorder{}); err == nil {
 		t.Fatal("no error")
 	}

@@ -256,12 +256,12 @@ func manyCalls(t *testing.T, h *HTTP) {
 		rec := &recorder{ask: answers}
 		switch i % 4 {
 		case 1:
-			r.Params = wire.Raw(`{"name":"ask","arguments":{}}`)
+			r.Params = object(t, `{"name":"ask","arguments":{}}`)
 		case 2:
-			r.Params = wire.Raw(`{"name":"wait","arguments":{}}`)
+			r.Params = object(t, `{"name":"wait","arguments":{}}`)
 			rec.onProgress = cancel
 		case 3:
-			r.Params = wire.Raw(`{"name":"mrtr","arguments":{}}`)
+			r.Params = object(t, `{"name":"mrtr","arguments":{}}`)
 		}
 		wg.Go(func() {
 			defer cancel()

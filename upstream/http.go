@@ -52,7 +52,7 @@ func NewHTTP(o Options) (*HTTP, error) {
 
 func (h *HTTP) assemble() {
 	o := h.opts
-	h.endpoint = &endpoint{client: newClient(o), opts: o, running: &h.running, name: rand.Text()[:8]}
+	h.endpoint = &endpoint{transport: newTransport(o), opts: o, running: &h.running, name: rand.Text()[:8]}
 	h.sessions = &pool{opts: o, opening: newFlights[sessionKey, *session](&h.running), sessions: map[sessionKey]*session{}}
 	h.audiences = &audiences{opts: o, running: &h.running, all: map[sessionKey]*audience{}}
 	h.metrics = newMetrics(h.sessions.size, h.audiences.size)
@@ -176,7 +176,7 @@ func (h *HTTP) Close(ctx context.Context) error {
 	if err == nil {
 		err = h.settle(ctx)
 	}
-	h.endpoint.client.CloseIdleConnections()
+	h.endpoint.transport.CloseIdleConnections()
 	if err != nil {
 		return fmt.Errorf("close upstream %q: %w", h.opts.Name, err)
 	}

@@ -12,10 +12,9 @@ import (
 // waits for it, because it cannot be asked for again.
 const taskTTL = 24 * time.Hour
 
-// withTask asks for a task. params are an object.
-func withTask(params wire.Raw) wire.Raw {
-	o, _ := wire.ParseObject(params)
-	return o.With("task", wire.Object{}.With("ttl", number(uint64(taskTTL.Milliseconds()))).Bytes()).Bytes()
+// withTask asks for a task.
+func withTask(params wire.Object) wire.Object {
+	return params.With("task", wire.Object{}.With("ttl", number(uint64(taskTTL.Milliseconds()))).Bytes())
 }
 
 // createdTask reads a CreateTaskResult. A server that has not made a task has

@@ -62,7 +62,7 @@ func (d *modern) listen(ctx context.Context, r ListenRequest, wants <-chan wire.
 // subscribe reads one subscriptions/listen stream to its end.
 func (d *modern) subscribe(ctx context.Context, r Request, want wire.Filter, acknowledged func(wire.Filter), hear func(string, wire.Raw)) error {
 	r.Method = "subscriptions/listen"
-	r.Params = wire.Object{}.With("notifications", want.Object().Bytes()).Bytes()
+	r.Params = wire.Object{}.With("notifications", want.Object().Bytes())
 	a, err := d.send(ctx, d.endpoint.nextID(), r, false, func(m wire.Message) {
 		switch {
 		case m.Method == wire.NoteAcknowledged:

@@ -46,8 +46,7 @@ func toolOf(r Request) string {
 	if r.Method != "tools/call" {
 		return ""
 	}
-	params, _ := wire.ParseObject(r.Params)
-	name, _ := wire.String(params.Get("name"))
+	name, _ := wire.String(r.Params.Get("name"))
 	return name
 }
 

@@ -19,7 +19,7 @@ func TestModernRequest(t *testing.T) {
 	s := serve(t, answering(fast))
 	h := connectModern(t, s)
 	r := toolCall(5, "größe", `{"region":"eu","big":9007199254740993}`)
-	r.Params = wire.Raw(`{"name":"größe","arguments":{"region":"eu","big":9007199254740993},"_meta":{"a/b":1}}`)
+	r.Params = object(t, `{"name":"größe","arguments":{"region":"eu","big":9007199254740993},"_meta":{"a/b":1}}`)
 	r.Header = http.Header{"Mcp-Param-Region": {"eu"}, "Mcp-Method": {"forged"}, "Mcp-Session-Id": {"theirs"}}
 	if _, err := h.Call(t.Context(), r, &recorder{}); err != nil {
 		t.Fatal(err)

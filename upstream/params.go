@@ -1,7 +1,7 @@
 package upstream
 
 import (
-	"fmt"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,8 +14,9 @@ const reservedPrefix = "io.modelcontextprotocol/"
 
 // legacyParams takes out what only the modern protocol has, puts the progress
 // token in and leaves every other byte alone.
-func legacyParams(r Request) (wire.Raw, error) {
-	params, meta, err := takeApart(r.Params)
+func legacyParams(r Request) (wire.Object, error) {
+	params := r.Params
+	meta, err := metaOf(params)
 	if err != nil {
 		return nil, err
 	}
@@ -30,13 +31,13 @@ func legacyParams(r Request) (wire.Raw, error) {
 		}
 	}
 	kept = kept.With(wire.MetaProgressToken, number(r.ID))
-	return params.With("_meta", kept.Bytes()).Bytes(), nil
+	return params.With("_meta", kept.Bytes()), nil
 }
 
 // modernParams puts in what each modern request says of its sender
 // (basic/index#meta). tasks declares the extension, whether its caller did or not.
 func modernParams(r Request, tasks bool) (wire.Object, error) {
-	params, meta, err := takeApart(r.Params)
+	meta, err := metaOf(r.Params)
 	if err != nil {
 		return nil, err
 	}
@@ -57,21 +58,18 @@ func modernParams(r Request, tasks bool) (wire.Object, error) {
 	} else {
 		meta = meta.Without(wire.MetaLogLevel)
 	}
-	return params.With("_meta", meta.Bytes()), nil
+	return r.Params.With("_meta", meta.Bytes()), nil
 }
 
-func takeApart(raw wire.Raw) (params, meta wire.Object, err error) {
-	if raw != nil {
-		if params, err = wire.ParseObject(raw); err != nil {
-			return nil, nil, &Error{Kind: Refused, Err: fmt.Errorf("params: %w", err)}
-		}
+func metaOf(params wire.Object) (wire.Object, error) {
+	if params.Get("_meta") == nil {
+		return nil, nil
 	}
-	if m := params.Get("_meta"); m != nil {
-		if meta, err = wire.ParseObject(m); err != nil {
-			return nil, nil, &Error{Kind: Refused, Err: fmt.Errorf("params._meta: %w", err)}
-		}
+	meta, ok := params.Object("_meta")
+	if !ok {
+		return nil, &Error{Kind: Refused, Err: errors.New("params._meta: not an object")}
 	}
-	return params, meta, nil
+	return meta, nil
 }
 
 func number(n uint64) wire.Raw { return strconv.AppendUint(nil, n, 10) }

@@ -26,20 +26,20 @@ func TestLegacyParams(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := Request{ID: 7, Method: tt.method}
 			if tt.params != "" {
-				r.Params = wire.Raw(tt.params)
+				r.Params = object(t, tt.params)
 			}
 			got, err := legacyParams(r)
 			if err != nil {
 				t.Fatal(err)
 			}
-			check(t, "params", string(got), tt.want)
+			check(t, "params", string(got.Bytes()), tt.want)
 		})
 	}
 }
 
 func TestModernParams(t *testing.T) {
 	r := toolCall(7, "x", `{}`)
-	r.Params = wire.Raw(`{"name":"x","_meta":{"a/b":1,"progressToken":"theirs","io.modelcontextprotocol/logLevel":"debug"},"requestState":"s"}`)
+	r.Params = object(t, `{"name":"x","_meta":{"a/b":1,"progressToken":"theirs","io.modelcontextprotocol/logLevel":"debug"},"requestState":"s"}`)
 	got, err := modernParams(r, false)
 	if err != nil {
 		t.Fatal(err)
@@ -56,9 +56,9 @@ func TestModernParams(t *testing.T) {
 	check(t, "log level", string(meta.Get(wire.MetaLogLevel)), `"warning"`)
 }
 
-func TestParamsThatAreNoObject(t *testing.T) {
-	for _, raw := range []string{`[]`, `{"_meta":1}`, `{"a":1,"a":2}`} {
-		r := Request{ID: 1, Method: "tools/call", Params: wire.Raw(raw)}
+func TestMetaThatIsNoObject(t *testing.T) {
+	for _, raw := range []string{`{"_meta":1}`, `{"_meta":[]}`, `{"_meta":null}`} {
+		r := Request{ID: 1, Method: "tools/call", Params: object(t, raw)}
 		if _, err := legacyParams(r); !isKind(err, Refused) {
 			t.Errorf("legacy %s: %v", raw, err)
 		}

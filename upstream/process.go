@@ -117,7 +117,7 @@ func unsent(err error) error {
 func (p *process) call(ctx context.Context, r Request, h Handler) (Reply, error) {
 	callCtx, end := context.WithCancel(ctx)
 	c := &conversation{request: r, handler: h, questions: map[string]context.CancelFunc{}}
-	reply, err := p.exchange(ctx, wire.Message{ID: number(r.ID), Method: r.Method, Params: r.Params}, func(m wire.Message) {
+	reply, err := p.exchange(ctx, wire.Message{ID: number(r.ID), Method: r.Method, Params: r.Params.Bytes()}, func(m wire.Message) {
 		p.receive(callCtx, c, m)
 	})
 	end()

@@ -55,7 +55,7 @@ func (e *endpoint) read(resp *http.Response, out outgoing, receive func(wire.Mes
 // plain undoes gzip, which some servers apply unasked and without saying so.
 // Neither JSON nor events begin like that.
 func plain(body io.Reader) (*bufio.Reader, error) {
-	b := bufio.NewReader(body)
+	b := bufio.NewReaderSize(body, maxSpace) // what is read whole goes around it
 	magic, err := b.Peek(2)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -70,6 +70,9 @@ func plain(body io.Reader) (*bufio.Reader, error) {
 	return bufio.NewReader(z), nil
 }
 
+// maxSpace is how far the first byte is looked for that is no white space.
+const maxSpace = 64
+
 // isJSON believes the content type if it is one of the two, else the first
 // byte that is no white space.
 func isJSON(contentType string, body *bufio.Reader) bool {
@@ -79,7 +82,6 @@ func isJSON(contentType string, body *bufio.Reader) bool {
 	case "text/event-stream":
 		return false
 	}
-	const maxSpace = 64
 	for n := 1; n <= maxSpace; n++ {
 		b, err := body.Peek(n)
 		if err != nil {
@@ -98,13 +100,14 @@ func (r *reading) json(body io.Reader, announced, limit int64) error {
 	if announced > limit {
 		return tooLarge(r.answer.status, announced, limit)
 	}
-	b, err := io.ReadAll(io.LimitReader(body, limit+1))
+	b, err := wire.ReadAll(io.LimitReader(body, limit+1), announced)
 	if int64(len(b)) > limit {
 		return tooLarge(r.answer.status, int64(len(b)), limit)
 	}
 	if err != nil {
 		return broken(r.answer.status, "the answer broke off after %d bytes: %w", len(b), err)
 	}
+	r.answer.whole = true
 	r.take(b)
 	return r.check("the body is something else")
 }

@@ -45,10 +45,19 @@ func connect(t *testing.T, o Options) *HTTP {
 func toolCall(id uint64, tool, arguments string) Request {
 	return Request{
 		ID: id, Method: "tools/call", Principal: "t/ann",
-		Params:       wire.Raw(fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, arguments)),
+		Params:       wire.Object{}.With("name", wire.Quote(tool)).With("arguments", wire.Raw(arguments)),
 		ClientInfo:   wire.Raw(`{"name":"client","version":"1"}`),
 		Capabilities: wire.ParseCapabilities(wire.Raw(`{"elicitation":{"form":{}},"sampling":{},"roots":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`)),
 	}
+}
+
+func object(t *testing.T, json string) wire.Object {
+	t.Helper()
+	o, err := wire.ParseObject(wire.Raw(json))
+	if err != nil {
+		t.Fatalf("%s: %v", json, err)
+	}
+	return o
 }
 
 // recorder is a Handler that remembers. Its ask answers; nil declines.

@@ -9,17 +9,32 @@ import (
 	"net/netip"
 	"syscall"
 	"time"
+
+	"taskgate/internal/h1"
 )
 
-// newClient returns an HTTP client without a total time limit, which would cut
-// long calls; each phase has its own limit instead.
-func newClient(o Options) *http.Client {
+// transport sends requests: our own those to http URLs, and that of the standard
+// library those to https. Neither follows a redirect, since a redirected POST may
+// end anywhere, with our credentials in it; and neither has a time limit, which
+// would cut long calls: each phase has its own instead.
+type transport struct {
+	plain  *h1.Transport
+	secure *http.Transport
+}
+
+const (
+	idleTimeout       = 90 * time.Second // of a connection
+	maxResponseHeader = 64 << 10         // bytes
+)
+
+func newTransport(o Options) transport {
 	dialer := &net.Dialer{Timeout: o.ConnectTimeout}
 	if !o.AllowLinkLocal {
 		dialer.ControlContext = refuseLinkLocal
 	}
-	return &http.Client{
-		Transport: &http.Transport{
+	return transport{
+		plain: &h1.Transport{Dial: dialer.DialContext, MaxIdle: o.Concurrency, IdleTimeout: idleTimeout, MaxHeaderBytes: maxResponseHeader},
+		secure: &http.Transport{
 			DialContext:         dialer.DialContext,
 			DialTLSContext:      dialTLS(dialer, o),
 			TLSHandshakeTimeout: o.ConnectTimeout,
@@ -27,15 +42,27 @@ func newClient(o Options) *http.Client {
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 			// The default of 2 idle connections halves the throughput.
 			MaxIdleConnsPerHost: o.Concurrency,
-			IdleConnTimeout:     90 * time.Second,
+			IdleConnTimeout:     idleTimeout,
 			// Nothing is to be compressed; what comes compressed all the same is
 			// seen by its magic, declared or not.
 			DisableCompression:     true,
-			MaxResponseHeaderBytes: 64 << 10,
+			MaxResponseHeaderBytes: maxResponseHeader,
 		},
-		// A redirected POST may end anywhere, with our credentials in it.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme == "http" {
+		return t.plain.RoundTrip(req)
+	}
+	return t.secure.RoundTrip(req)
+}
+
+// CloseIdleConnections closes those of both.
+func (t transport) CloseIdleConnections() {
+	t.secure.CloseIdleConnections()
+	t.plain.CloseIdleConnections()
 }
 
 // dialTLS asks for the configuration of each connection, so that certificates

@@ -18,7 +18,7 @@ type Request struct {
 	// Method and Params are the client's. Params may carry _meta; the connector
 	// takes the reserved members out and puts its own in.
 	Method string
-	Params wire.Raw
+	Params wire.Object
 	// ClientInfo and Capabilities are those of the calling client.
 	ClientInfo   wire.Raw
 	Capabilities wire.Capabilities

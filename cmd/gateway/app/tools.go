@@ -45,7 +45,7 @@ func listPage(ctx context.Context, caller upstream.Caller, id uint64, cursor wir
 		params = params.With("cursor", cursor)
 	}
 	everything := wire.ParseCapabilities(wire.Raw(`{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}`))
-	reply, err := caller.Call(ctx, upstream.Request{ID: id, Method: "tools/list", Params: params.Bytes(), Capabilities: everything}, deaf{})
+	reply, err := caller.Call(ctx, upstream.Request{ID: id, Method: "tools/list", Params: params, Capabilities: everything}, deaf{})
 	if err != nil {
 		return page, err
 	}

@@ -1,0 +1,92 @@
+package h1
+
+import (
+	"bufio"
+	"errors"
+	"math"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// readBuffer, in bytes, is small since many connections may wait at once; larger
+// reads go around it.
+const readBuffer = 2 << 10
+
+// conn is a connection to a server.
+type conn struct {
+	net.Conn
+	addr      string
+	in        *bufio.Reader // reads from the conn, which counts
+	left      int64         // bytes that may still be read
+	idleSince time.Time
+}
+
+func newConn(nc net.Conn, addr string) *conn {
+	c := &conn{Conn: nc, addr: addr, left: math.MaxInt64}
+	c.in = bufio.NewReaderSize(c, readBuffer)
+	return c
+}
+
+var errHeaderTooLong = errors.New("the header of the response is too long")
+
+// Read implements io.Reader, up to the limit.
+func (c *conn) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, errHeaderTooLong
+	}
+	n, err := c.Conn.Read(p[:min(int64(len(p)), c.left)])
+	c.left -= int64(n)
+	return n, err
+}
+
+func (c *conn) write(req *http.Request, writers *sync.Pool) error {
+	w, ok := writers.Get().(*bufio.Writer)
+	if !ok {
+		w = bufio.NewWriter(nil)
+	}
+	w.Reset(c.Conn)
+	defer func() {
+		w.Reset(nil)
+		writers.Put(w)
+	}()
+	if err := req.Write(w); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+func (c *conn) readHeader(req *http.Request, limit int64) (*http.Response, error) {
+	c.left = limit
+	resp, err := http.ReadResponse(c.in, req)
+	c.left = math.MaxInt64
+	return resp, err
+}
+
+// clean tells whether the server has sent nothing beyond its response.
+func (c *conn) clean() bool { return c.in.Buffered() == 0 }
+
+// alive tells whether an idle connection can be used: the server has neither
+// closed it nor sent anything, which would be taken for the next response.
+func (c *conn) alive() bool {
+	sc, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return false
+	}
+	silent := false
+	err = raw.Read(func(fd uintptr) bool {
+		_, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		silent = errors.Is(err, syscall.EAGAIN)
+		return true
+	})
+	return err == nil && silent
+}
+
+// abort ends whatever goes on with the connection.
+func (c *conn) abort() { _ = c.Close() } // there is nobody to tell
