@@ -42,6 +42,7 @@ var arrows = map[string][]string{
 	"taskrun":             {"wire", "policy", "taskroute", "reqcoord", "upstream"},
 	"proxy":               {"wire", "auth", "audit", "policy", "taskroute", "reqcoord", "taskrun", "upstream"},
 	"legacyfront":         {"wire", "taskroute", "proxy"},
+	"tasks2025":           {"wire", "legacyfront"},
 	"admin":               {"taskroute", "reqcoord", "taskrun"},
 	"internal/demo":       {"wire"},
 	"cmd/gateway/app":     {anyPackage},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -12,18 +13,20 @@ import (
 	"taskgate/wire"
 )
 
-// call is one request of a session that the modern front answers.
-type call struct {
+// Call is one request of a session that the modern front answers.
+type Call struct {
 	f   *Front
 	v   *proxy.Visit
 	s   *session
 	msg wire.Message
 	key string // of its leg
-	out *stream
 	// streams: the client takes a stream of events.
 	streams bool
-	round   int // of questions
 	again   int // how often in a row there was no question
+
+	mu    sync.Mutex // several questions may be out at once
+	out   *stream
+	round int // of questions
 }
 
 // Reasons to give a call up. To the modern front they are a client that leaves.
@@ -36,7 +39,7 @@ var (
 // client says so.
 func (f *Front) call(w http.ResponseWriter, req *http.Request, v *proxy.Visit, s *session, msg wire.Message) {
 	name := legName(msg.ID)
-	c := &call{f: f, v: v, s: s, msg: msg, key: s.legKey(name), out: f.newStream(w, req, s, name), streams: wire.AcceptsEvents(req.Header)}
+	c := &Call{f: f, v: v, s: s, msg: msg, key: s.legKey(name), out: f.newStream(w, req, s, name), streams: wire.AcceptsEvents(req.Header)}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(req.Context()))
 	defer cancel(nil)
 	go func() {
@@ -49,7 +52,11 @@ func (f *Front) call(w http.ResponseWriter, req *http.Request, v *proxy.Visit, s
 			cancel(errEnded)
 		}
 	}()
-	c.finish(c.run(ctx))
+	method := Forward
+	if m := f.opts.Extend(s.Version).Methods[msg.Method]; m != nil {
+		method = m
+	}
+	c.finish(method(ctx, c))
 }
 
 func isCancelled(text []byte) bool {
@@ -60,7 +67,7 @@ func isCancelled(text []byte) bool {
 // refresh returns a function that keeps the note of a running call from
 // expiring, when called now and then. That of a replica that died expires, which
 // tells who waits for more that there will be none.
-func (c *call) refresh() func() {
+func (c *Call) refresh() func() {
 	last := time.Now()
 	return func() {
 		if time.Since(last) < c.f.opts.Kept/2 {
@@ -71,20 +78,20 @@ func (c *call) refresh() func() {
 	}
 }
 
-// run asks the modern front, and asks the client what the server wants to know,
-// until there is an answer.
-func (c *call) run(ctx context.Context) *tap {
-	msg := c.s.modern(c.msg)
+// Forward asks the modern front, and asks the client what the server wants to
+// know, until there is an answer.
+func Forward(ctx context.Context, c *Call) Answer {
+	msg := c.s.modern(wire.Message{ID: c.msg.ID, Method: c.msg.Method, Params: c.Params().Bytes()})
 	for {
 		t := ask(ctx, c.v, msg, c.relay)
 		if wire.ResultType(t.reply.Result) != wire.ResultInputRequired {
-			return t
+			return t.answer()
 		}
 		result, _ := wire.ParseObject(t.reply.Result) // it has a resultType
 		answers, err := c.question(ctx, result)
 		if err != nil {
 			c.abandon(result)
-			return &tap{status: http.StatusOK, reply: wire.Failure(c.msg.ID, questionError(err))}
+			return Fail(questionError(err))
 		}
 		msg = retry(msg, answers, result.Get("requestState"))
 	}
@@ -106,7 +113,9 @@ func retry(msg wire.Message, answers wire.Object, state wire.Raw) wire.Message {
 }
 
 // relay passes on what comes ahead of the answer.
-func (c *call) relay(msg wire.Message) {
+func (c *Call) relay(msg wire.Message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.beginStream()
 	if msg.Method == "" {
 		c.out.alive()
@@ -117,7 +126,7 @@ func (c *call) relay(msg wire.Message) {
 
 // beginStream makes the answer a stream, and has the store know of it before the
 // client does: it may come back for it elsewhere.
-func (c *call) beginStream() {
+func (c *Call) beginStream() {
 	if !c.out.started {
 		c.keep(func(*leg) {})
 		c.out.start()
@@ -125,7 +134,7 @@ func (c *call) beginStream() {
 }
 
 // keep changes what is kept of the call; false: the store does not take it.
-func (c *call) keep(change func(*leg)) bool {
+func (c *Call) keep(change func(*leg)) bool {
 	err := c.f.changeLeg(c.out.ctx, c.key, func(l *leg) error {
 		change(l)
 		return nil
@@ -138,21 +147,23 @@ func (c *call) keep(change func(*leg)) bool {
 
 // finish answers. What goes out on a stream is kept first: if the stream is dead,
 // the client asks for it again.
-func (c *call) finish(t *tap) {
+func (c *Call) finish(a Answer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	msg := wire.Message{ID: c.msg.ID}
-	if msg.Error = t.reply.Error; msg.Error != nil {
+	if msg.Error = a.Error; msg.Error != nil {
 		msg.Error = wire.LegacyError(c.msg.Method, msg.Error)
 	} else {
-		msg.Result = wire.LegacyResult(t.reply.Result)
+		msg.Result = wire.LegacyResult(a.Result)
 	}
 	event := msg.Bytes()
 	switch {
 	case c.out.started:
-	case t.streamed():
+	case a.streamed():
 		c.out.only(event)
 		return
 	default:
-		t.passOn(c.out.w, msg)
+		a.write(c.out.w, msg)
 		return
 	}
 	kept := len(event) <= c.f.opts.MaxKept
@@ -163,7 +174,7 @@ func (c *call) finish(t *tap) {
 }
 
 // abandon gives up what waits for answers that will not come.
-func (c *call) abandon(result wire.Object) {
+func (c *Call) abandon(result wire.Object) {
 	state, _ := wire.String(result.Get("requestState"))
 	ctx, cancel := c.f.briefly(c.out.ctx)
 	defer cancel()

@@ -33,12 +33,17 @@ func replicas(t *testing.T, up *mcptest.Upstream) (a, b string) {
 // gateway promotes what it may at once, which no client here must notice.
 func gateway(t *testing.T, upstream, store string) string {
 	t.Helper()
+	return gatewayWith(t, upstream, store, "defaults: {promoteAfter: 0s}\n")
+}
+
+func gatewayWith(t *testing.T, upstream, store, policy string) string {
+	t.Helper()
 	g := apptest.Start(t, zap.NewNop(), `
 store: `+store+`
 identity: [{apiKeys: {keys: [{tenant: t, subject: ann, sha256: `+sum("ann")+`}, {tenant: t, subject: bob, sha256: `+sum("bob")+`}]}}]
 timeouts: {drain: 0s, holdAfter: 100ms, recheck: 1s}
 upstreams: [{name: up, url: "`+upstream+`"}, {name: same, path: /same, url: "`+upstream+`"}]
-`, "defaults: {promoteAfter: 0s}\n")
+`, policy)
 	return g.Endpoints()[0]
 }
 
@@ -162,12 +167,14 @@ func (r *response) next() (msg wire.Message, ok bool) {
 
 // until is the next message of that method; "" is for the answer.
 func (r *response) until(method string) wire.Message {
+	var last wire.Message
 	r.t.Helper()
 	for {
 		msg, ok := r.next()
 		if !ok {
-			r.t.Fatalf("the stream ended before %q", method)
+			r.t.Fatalf("the stream ended before %q; status %d, last %s", method, r.StatusCode, last.Bytes())
 		}
+		last = msg
 		if msg.Method == method {
 			return msg
 		}

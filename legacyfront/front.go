@@ -39,6 +39,9 @@ type Options struct {
 	// WriteTimeout bounds each write to a client.
 	WriteTimeout time.Duration
 
+	// Extend says what a revision has beyond what this package serves.
+	Extend func(version string) Extension
+
 	Now func() time.Time
 	Log *zap.Logger
 }

@@ -25,7 +25,7 @@ func (f *Front) initialize(w http.ResponseWriter, req *http.Request, v *proxy.Vi
 	}
 	t := ask(req.Context(), v, s.modern(wire.Message{ID: msg.ID, Method: "server/discover"}), nil)
 	if t.reply.Error != nil {
-		t.passOn(w, wire.Message{ID: msg.ID, Error: wire.LegacyError("initialize", t.reply.Error)})
+		t.answer().write(w, wire.Message{ID: msg.ID, Error: wire.LegacyError("initialize", t.reply.Error)})
 		return
 	}
 	ctx, cancel := f.briefly(req.Context())
@@ -37,7 +37,7 @@ func (f *Front) initialize(w http.ResponseWriter, req *http.Request, v *proxy.Vi
 		return
 	}
 	w.Header().Set(wire.HeaderSession, id)
-	writeJSON(w, http.StatusOK, wire.Result(msg.ID, initialized(s, t.reply.Result)))
+	writeJSON(w, http.StatusOK, wire.Result(msg.ID, f.initialized(s, t.reply.Result)))
 }
 
 // agree reads what the client offers.
@@ -76,11 +76,11 @@ func clientInfo(params wire.Object) wire.Raw {
 }
 
 // initialized is the result of initialize, made of that of server/discover.
-func initialized(s *session, discovered wire.Raw) wire.Raw {
+func (f *Front) initialized(s *session, discovered wire.Raw) wire.Raw {
 	d, _ := wire.ParseObject(discovered) // the gateway's own
 	meta, _ := d.Object("_meta")
 	result := wire.Object{}.With("protocolVersion", wire.Quote(s.Version)).
-		With("capabilities", serverCapabilities(d).Bytes()).
+		With("capabilities", f.serverCapabilities(s, d).Bytes()).
 		With("serverInfo", meta.Get(wire.MetaServerInfo))
 	if instructions := d.Get("instructions"); instructions != nil {
 		result = result.With("instructions", instructions)
@@ -90,8 +90,11 @@ func initialized(s *session, discovered wire.Raw) wire.Raw {
 
 // serverCapabilities are those of the server, less the tasks of SEP-2663: a
 // client of this era is never given one.
-func serverCapabilities(discovered wire.Object) wire.Object {
+func (f *Front) serverCapabilities(s *session, discovered wire.Object) wire.Object {
 	caps, _ := discovered.Object("capabilities")
+	for _, m := range f.opts.Extend(s.Version).Capabilities {
+		caps = caps.With(m.Name, m.Value)
+	}
 	extensions, _ := caps.Object("extensions")
 	if extensions = extensions.Without(wire.TasksExtension); len(extensions) == 0 {
 		return caps.Without("extensions")

@@ -77,7 +77,7 @@ func (l *listener) run(w http.ResponseWriter, req *http.Request) {
 		cancel(nil)
 		if !again {
 			if !l.out.started {
-				t.passOn(w, t.reply)
+				t.answer().write(w, t.reply)
 			}
 			return
 		}

@@ -27,7 +27,7 @@ func questionError(err error) *wire.Error {
 
 // question puts the requests of an InputRequiredResult to the client and waits
 // for all answers. A result without requests only wants to be asked again.
-func (c *call) question(ctx context.Context, result wire.Object) (answers wire.Object, err error) {
+func (c *Call) question(ctx context.Context, result wire.Object) (answers wire.Object, err error) {
 	requests, _ := result.Object("inputRequests")
 	if len(requests) == 0 {
 		if c.again++; c.again > maxAgain {
@@ -36,25 +36,44 @@ func (c *call) question(ctx context.Context, result wire.Object) (answers wire.O
 		return nil, context.Cause(ctx)
 	}
 	c.again = 0
-	c.round++
-	ids := make([]wire.Raw, len(requests))
+	return c.Question(ctx, requests, nil)
+}
+
+// Question puts input requests to the client, each with meta among its _meta (nil:
+// nothing), and waits for all answers, which it returns as inputResponses. An
+// error means that there will not be all of them.
+func (c *Call) Question(ctx context.Context, requests, meta wire.Object) (answers wire.Object, err error) {
+	ids := c.number(requests)
 	for i, r := range requests {
-		ids[i] = wire.Quote(fmt.Sprintf("%s.%d.%s", c.out.name, c.round, r.Name))
-		if !c.put(ids[i], r.Value) {
+		if !c.put(ids[i], r.Value, meta) {
 			return nil, errCannotAsk
 		}
 	}
 	return c.collect(ctx, requests, ids)
 }
 
+// number gives each question an id that no other question of the session has.
+func (c *Call) number(requests wire.Object) []wire.Raw {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.round++
+	ids := make([]wire.Raw, len(requests))
+	for i, r := range requests {
+		ids[i] = wire.Quote(fmt.Sprintf("%s.%d.%s", c.out.name, c.round, r.Name))
+	}
+	return ids
+}
+
 // put sends one question. It is kept first, because the answer is found by it.
-func (c *call) put(id, request wire.Raw) (ok bool) {
+func (c *Call) put(id, request wire.Raw, meta wire.Object) (ok bool) {
 	if !c.streams {
 		return false
 	}
 	o, _ := wire.ParseObject(request) // the gateway's own
 	method, _ := wire.String(o.Get("method"))
-	event := wire.Message{ID: id, Method: method, Params: legacyQuestion(id, o.Get("params"))}.Bytes()
+	event := wire.Message{ID: id, Method: method, Params: legacyQuestion(id, o.Get("params"), meta)}.Bytes()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.beginStream()
 	if !c.keep(func(l *leg) { l.Events = append(l.Events, event) }) {
 		return false
@@ -65,22 +84,33 @@ func (c *call) put(id, request wire.Raw) (ok bool) {
 }
 
 // legacyQuestion gives an elicitation by URL the id that it must have in this
-// era (client/elicitation#url-mode-elicitation-requests).
-func legacyQuestion(id, params wire.Raw) wire.Raw {
+// era (client/elicitation#url-mode-elicitation-requests), and a question the meta
+// that it is to have.
+func legacyQuestion(id, params wire.Raw, meta wire.Object) wire.Raw {
 	o, err := wire.ParseObject(params)
-	if err != nil {
+	if err != nil && params != nil {
 		return params
 	}
-	if mode, _ := wire.String(o.Get("mode")); mode != "url" || o.Get("elicitationId") != nil {
-		return params
+	if mode, _ := wire.String(o.Get("mode")); mode == "url" && o.Get("elicitationId") == nil {
+		o = o.With("elicitationId", id)
 	}
-	return o.With("elicitationId", id).Bytes()
+	own, _ := o.Object("_meta")
+	for _, m := range meta {
+		own = own.With(m.Name, m.Value)
+	}
+	if len(own) > 0 {
+		o = o.With("_meta", own.Bytes())
+	}
+	if o == nil {
+		return nil
+	}
+	return o.Bytes()
 }
 
 // collect waits for the answers to all of ids.
-func (c *call) collect(ctx context.Context, requests wire.Object, ids []wire.Raw) (answers wire.Object, err error) {
+func (c *Call) collect(ctx context.Context, requests wire.Object, ids []wire.Raw) (answers wire.Object, err error) {
 	var refused error
-	err = c.f.await(ctx, c.key, c.out.alive, func(text []byte) bool {
+	err = c.f.await(ctx, c.key, c.Alive, func(text []byte) bool {
 		answers, refused = answersIn(text, requests, ids)
 		return refused != nil || len(answers) == len(requests)
 	})

@@ -15,6 +15,10 @@ import (
 // request answers what the front answers itself, and has the modern front answer
 // everything else.
 func (f *Front) request(w http.ResponseWriter, req *http.Request, v *proxy.Visit, s *session, msg wire.Message) {
+	if f.opts.Extend(s.Version).Methods[msg.Method] != nil {
+		f.call(w, req, v, s, msg)
+		return
+	}
 	var own func(context.Context, *proxy.Visit, *session, wire.Object) error
 	switch msg.Method {
 	case "ping":
@@ -25,7 +29,7 @@ func (f *Front) request(w http.ResponseWriter, req *http.Request, v *proxy.Visit
 		own = f.subscribe
 	case "resources/unsubscribe":
 		own = f.unsubscribe
-	case "server/discover", "subscriptions/listen", "tasks/get", "tasks/update", "tasks/cancel": // of the new era
+	case "server/discover", "subscriptions/listen", "tasks/get", "tasks/update", "tasks/cancel": // of the new era, unless an extension has them
 		own = unknown(msg.Method)
 	default:
 		f.call(w, req, v, s, msg)
@@ -127,7 +131,7 @@ func (s *session) modern(msg wire.Message) wire.Message {
 		With(wire.MetaClientInfo, s.ClientInfo).
 		With(wire.MetaCapabilities, s.Capabilities).
 		With(wire.MetaLogLevel, wire.Quote(s.state.level()))
-	msg.Params = params.Without("task", "inputResponses", "requestState").With("_meta", meta.Bytes()).Bytes()
+	msg.Params = params.With("_meta", meta.Bytes()).Bytes()
 	return msg
 }
 

@@ -65,25 +65,5 @@ func (t *tap) say(msg wire.Message) {
 	}
 }
 
-// streamed tells an answer that came as an event.
-func (t *tap) streamed() bool { return t.header.Get("Content-Type") == "text/event-stream" }
-
-// httpStatus is the status of an answer. In this era an error that answers a
-// request is no failure of HTTP, and 404 would end the session; what keeps a
-// caller out or asks him to come again still is one.
-func (t *tap) httpStatus() int {
-	if t.status == http.StatusBadRequest || t.status == http.StatusNotFound {
-		return http.StatusOK
-	}
-	return t.status
-}
-
-// passOn writes the answer with the headers that belong to its status.
-func (t *tap) passOn(w http.ResponseWriter, msg wire.Message) {
-	for _, name := range []string{"WWW-Authenticate", "Retry-After"} {
-		if value := t.header.Get(name); value != "" {
-			w.Header().Set(name, value)
-		}
-	}
-	writeJSON(w, t.httpStatus(), msg)
-}
+// answer is what the front has answered.
+func (t *tap) answer() Answer { return Answer{Result: t.reply.Result, Error: t.reply.Error, from: t} }

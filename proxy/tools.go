@@ -31,6 +31,10 @@ func (h *Handler) callTool(ctx context.Context, x *exchange, out *responder) (wi
 	if err := h.authorize(x, decision); err != nil {
 		return nil, err
 	}
+	decision, err := x.wanted(decision)
+	if err != nil {
+		return nil, err
+	}
 	defer out.holdOpen()() // not before: what is refused has a status of its own
 	o, err := h.run(ctx, x, out, taskrun.Call{Tool: tool, Params: x.params.Without("task"), Decision: decision})
 	if err != nil {

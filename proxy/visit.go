@@ -4,8 +4,10 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"taskgate/auth"
+	"taskgate/policy"
 	"taskgate/taskroute"
 	"taskgate/wire"
 )
@@ -21,6 +23,8 @@ type Visit struct {
 	header   http.Header
 	peer     string
 	asks     bool // the visitor speaks another protocol, and this is asked for it
+	asTask   bool // a tools/call is to be a task from its beginning
+	ttl      time.Duration
 }
 
 // Path is that of the endpoint.
@@ -47,6 +51,43 @@ func (v *Visit) Ask(ctx context.Context, w http.ResponseWriter, msg wire.Message
 		return
 	}
 	v.h.answer(ctx, x, out)
+}
+
+// AsTask is the visit of who wants a tools/call to be a task from its beginning, as
+// clients of 2025-11-25 ask for it. ttl is how long it is wanted; 0, and more than
+// policy grants: as policy says.
+func (v *Visit) AsTask(ttl time.Duration) *Visit {
+	out := *v
+	out.asTask, out.ttl = true, ttl
+	return &out
+}
+
+// wanted is the decision for a call that is to be a task from its beginning.
+func (v *Visit) wanted(d policy.Decision) (policy.Decision, error) {
+	if !v.asTask {
+		return d, nil
+	}
+	if d.Task == policy.Forbidden {
+		return d, wire.Errorf(wire.CodeMethodNotFound, "Method not found: this tool is not run as a task")
+	}
+	d.Task, d.PromoteAfter, d.Input = policy.Required, 0, policy.InputTask
+	if v.ttl > 0 && (d.TTL == 0 || v.ttl < d.TTL) {
+		d.TTL = v.ttl
+	}
+	return d, nil
+}
+
+// TaskSupport says whether the call of a tool may, or must, be a task, whatever its
+// arguments are. msg is a tools/call whose params are the tool as it was listed.
+func (v *Visit) TaskSupport(msg wire.Message) string {
+	x := &exchange{Visit: *v, msg: msg}
+	x.header, x.asks = modernHeader(v.header, msg), true
+	if err := x.check(); err != nil {
+		return string(policy.Forbidden)
+	}
+	tool, _ := wire.String(x.params.Get("name"))
+	facts, _ := x.route.tools.known(tool)
+	return string(v.h.opts.Decide(v.h.query(x, tool, facts)).Task)
 }
 
 // Abandon gives up a request that was answered with an InputRequiredResult of

@@ -88,7 +88,7 @@ func quoteAll(list []string) Raw {
 	for i, s := range list {
 		quoted[i] = Quote(s)
 	}
-	return joinArray(quoted)
+	return JoinArray(quoted)
 }
 
 // WithoutTasks is the part of the filter that is not about tasks.

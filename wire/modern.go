@@ -112,10 +112,11 @@ func withoutExecution(tools Raw) (Raw, error) {
 			list[i] = tool.Without("execution").Bytes()
 		}
 	}
-	return joinArray(list), nil
+	return JoinArray(list), nil
 }
 
-func joinArray(list []Raw) Raw {
+// JoinArray writes a JSON array of the values.
+func JoinArray(list []Raw) Raw {
 	out := Raw("[")
 	for i, v := range list {
 		if i > 0 {

@@ -81,6 +81,20 @@ func TestInspectorInItsDefaultEra(t *testing.T) {
 	}
 }
 
+// The official requester drives the tasks of 2025-11-25 as well, in a session; it
+// does not fetch a question by tasks/result there.
+func TestExtTasksInASession(t *testing.T) {
+	g := Start(t, Options{Upstream: mcptest.Everything(t, "streamableHttp").URL, Policy: promoteSoon})
+	var seen extTasksSeen
+	parse(t, runDriver(t, "exttasks.mjs", g.Endpoint, longTool, marshal(t, lasting(2, 2)), "legacy"), &seen)
+	if seen.Era != "legacy" || seen.Kind != "task" || seen.Status != wire.StatusCompleted {
+		t.Errorf("%s, %s, %s, error %s", seen.Era, seen.Kind, seen.Status, seen.Error)
+	}
+	if got := text(t, seen.Result); got != longDone {
+		t.Errorf("result: %q, want %q", got, longDone)
+	}
+}
+
 func typescriptLegacy(t *testing.T, name, url, tool string, args arguments) seen {
 	t.Helper()
 	var s struct {

@@ -23,6 +23,7 @@ import (
 	"taskgate/reqcoord"
 	"taskgate/taskroute"
 	"taskgate/taskrun"
+	"taskgate/tasks2025"
 	"taskgate/upstream"
 )
 
@@ -136,7 +137,7 @@ func (a *App) assemble() error {
 	a.legacy = legacyfront.New(store, legacyfront.Options{
 		SessionLife: sessionLife, Kept: legKept, MaxKept: legMaxKept,
 		StoreTimeout: cfg.Timeouts.Store, Recheck: cfg.Timeouts.Recheck, KeepAlive: cfg.Timeouts.KeepAlive, WriteTimeout: cfg.Timeouts.Write,
-		Now: a.backend.Now, Log: a.log,
+		Extend: tasks2025.Extend, Now: a.backend.Now, Log: a.log,
 	})
 	a.proxy = proxy.New(endpoints, a.runner, a.coord, proxy.Options{
 		MaxBody: int64(cfg.Limits.MaxBodyBytes), MaxDepth: cfg.Limits.MaxJSONDepth, BufferBytes: int64(cfg.Limits.StreamBufferBytes), BodyTimeout: cfg.Timeouts.Body, WriteTimeout: cfg.Timeouts.Write,

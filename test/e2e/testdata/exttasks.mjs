@@ -1,12 +1,13 @@
 // Calls one tool with the official tasks requester and prints, as one line of
-// JSON, what it saw: node exttasks.mjs URL TOOL ARGUMENTS [cancel]
+// JSON, what it saw: node exttasks.mjs URL TOOL ARGUMENTS [cancel|legacy]
+// With legacy it opens a session, and the tasks are those of 2025-11-25.
 //
 // The requester leaves the wire to its host: rawDispatch sends one request and
 // returns the response to it, from a JSON body or out of an event stream.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { createTaskSessionFromClient } from '@modelcontextprotocol/ext-tasks/client';
 
-const [url, tool, args, cancel] = process.argv.slice(2);
+const [url, tool, args, how] = process.argv.slice(2);
 const clientInfo = { name: 'ext-tasks', version: '0' };
 const clientCapabilities = {
   elicitation: { form: {} },
@@ -54,7 +55,7 @@ function onInputRequest(request) {
     : { action: 'accept', content: { name: 'Ann', check: true } };
 }
 
-const client = new Client(clientInfo, { capabilities: clientCapabilities, versionNegotiation: { mode: 'auto' } });
+const client = new Client(clientInfo, { capabilities: clientCapabilities, versionNegotiation: { mode: how === 'legacy' ? 'legacy' : 'auto' } });
 await client.connect(new StreamableHTTPClientTransport(new URL(url)));
 const session = createTaskSessionFromClient(client, {
   endpointId: 'gateway',
@@ -63,8 +64,9 @@ const session = createTaskSessionFromClient(client, {
   onInputRequest: async (request) => onInputRequest(request),
 });
 
-const execution = await session.callTool(tool, JSON.parse(args));
-if (cancel) await execution.cancel();
+const options = how === 'legacy' ? { task: { preference: 'require' } } : {};
+const execution = await session.callTool(tool, JSON.parse(args), options);
+if (how === 'cancel') await execution.cancel();
 const { outcome } = await execution.settle();
 console.log(JSON.stringify({
   era: client.getProtocolEra(),
