@@ -122,7 +122,8 @@ identity:
 upstreams:
   - {name: modern, path: /mcp, url: "http://%[6]s/mcp", era: modern, limits: &limits {concurrency: 20000, queue: 20000, maxSessions: 64}}
   - {name: legacy, path: /legacy, url: "http://%[6]s/legacy-sse", era: legacy, limits: *limits}
-limits: {maxCalls: 20000, maxStreams: 20000, maxOpenTasksPerPrincipal: 1000000}
+limits: {maxCalls: 20000, maxCallsPerPrincipal: 20000, maxStreams: 20000, maxStreamsPerPrincipal: 20000, maxOpenTasksPerPrincipal: 1000000,
+  maxRequestsPerSecond: 1000000, maxRequestsPerSecondPerPrincipal: 1000000, maxRequestBurstPerPrincipal: 1000000, maxEarlyPolls: 1000000000}
 log: {level: warn}
 `, addr, adminAddr(addr), store, policy, hex.EncodeToString(hash[:]), backend), 0o600)
 }

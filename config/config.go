@@ -88,6 +88,9 @@ type Upstream struct {
 	TLS     UpstreamTLS       `yaml:"tls"`
 	Era     Era               `yaml:"era"`
 	Headers map[string]Secret `yaml:"headers"` // sent with every request
+	// AllowLinkLocal lets the URL lead to link-local addresses and the metadata
+	// services of clouds.
+	AllowLinkLocal bool `yaml:"allowLinkLocal"`
 	// Auth identifies requests to the upstream.
 	Auth UpstreamAuth `yaml:"auth"`
 	// ForwardHeaders are all that it gets of the client's own headers.
@@ -129,12 +132,26 @@ type UpstreamLimits struct {
 type Limits struct {
 	MaxBodyBytes   ByteSize `yaml:"maxBodyBytes" env:"MAX_BODY_BYTES"`
 	MaxHeaderBytes ByteSize `yaml:"maxHeaderBytes" env:"MAX_HEADER_BYTES"`
-	// MaxJSONDepth bounds how deep a body nests.
-	MaxJSONDepth int `yaml:"maxJSONDepth" env:"MAX_JSON_DEPTH"`
-	// MaxCalls bounds the calls in flight on this replica, over all upstreams.
-	MaxCalls int `yaml:"maxCalls" env:"MAX_CALLS"`
-	// MaxStreams bounds the open streams of subscriptions/listen.
-	MaxStreams int `yaml:"maxStreams" env:"MAX_STREAMS"`
+	// MaxJSONDepth bounds how deep a body nests, MaxJSONMembers how many members
+	// all its objects have together.
+	MaxJSONDepth   int `yaml:"maxJSONDepth" env:"MAX_JSON_DEPTH"`
+	MaxJSONMembers int `yaml:"maxJSONMembers" env:"MAX_JSON_MEMBERS"`
+	// MaxRequestsPerSecond bounds the requests of all callers together,
+	// MaxRequestsPerSecondPerPrincipal those of each, of whom
+	// MaxRequestBurstPerPrincipal may come at once.
+	MaxRequestsPerSecond             int `yaml:"maxRequestsPerSecond" env:"MAX_REQUESTS_PER_SECOND"`
+	MaxRequestsPerSecondPerPrincipal int `yaml:"maxRequestsPerSecondPerPrincipal" env:"MAX_REQUESTS_PER_SECOND_PER_PRINCIPAL"`
+	MaxRequestBurstPerPrincipal      int `yaml:"maxRequestBurstPerPrincipal" env:"MAX_REQUEST_BURST_PER_PRINCIPAL"`
+	// MaxCalls bounds the calls in flight on this replica, over all upstreams,
+	// MaxCallsPerPrincipal those of one caller.
+	MaxCalls             int `yaml:"maxCalls" env:"MAX_CALLS"`
+	MaxCallsPerPrincipal int `yaml:"maxCallsPerPrincipal" env:"MAX_CALLS_PER_PRINCIPAL"`
+	// MaxStreams bounds the open streams of subscriptions/listen,
+	// MaxStreamsPerPrincipal those of one caller.
+	MaxStreams             int `yaml:"maxStreams" env:"MAX_STREAMS"`
+	MaxStreamsPerPrincipal int `yaml:"maxStreamsPerPrincipal" env:"MAX_STREAMS_PER_PRINCIPAL"`
+	// MaxEarlyPolls is how often a task may be polled ahead of its poll interval.
+	MaxEarlyPolls int `yaml:"maxEarlyPolls" env:"MAX_EARLY_POLLS"`
 	// StreamBufferBytes bounds what waits for a client that reads slowly.
 	StreamBufferBytes ByteSize `yaml:"streamBufferBytes" env:"STREAM_BUFFER_BYTES"`
 	// MaxOpenTasksPerPrincipal bounds the tasks of one caller that have not ended.

@@ -94,6 +94,9 @@ func (v *validator) target(at string, u Upstream) {
 		if u.Command[0] == "" {
 			v.problem(at+".command", "names no program")
 		}
+		if u.AllowLinkLocal {
+			v.problem(at+".allowLinkLocal", "does nothing for a command; remove it")
+		}
 	default:
 		v.url(at+".url", u.URL)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"mime"
 	"net/http"
+	"strings"
 	"time"
 
 	"taskgate/audit"
@@ -19,37 +20,55 @@ type exchange struct {
 	trail  audit.Event
 }
 
-// admit lets a request in: path, Origin and Host, caller, size, envelope,
-// protocol, headers, in this order. Nothing is allocated for a request before
+// admit lets a request in: path, Origin and Host, caller and its quota, size,
+// envelope, protocol, headers, in this order. Nothing is allocated for a request before
 // its caller is known. With an error the exchange is there as far as it got.
 func (h *Handler) admit(w http.ResponseWriter, req *http.Request) (*exchange, error) {
+	endAfterChunks(w, req)
 	x, body, err := h.receive(w, req)
 	if err != nil {
-		leaveBody(w, req)
+		h.leaveBody(w, req, err)
 		return x, err
 	}
 	if isSessionMethod(req) {
 		return x, nil
 	}
+	depth, members := wire.Shape(body)
+	if members > h.opts.MaxMembers { // to find a name among many that is there twice takes long
+		return x, misshapen("too_many_members", "the objects of the body have %d members; the limit is %d", members, h.opts.MaxMembers)
+	}
 	if err := x.decode(body); err != nil {
 		return x, err
 	}
-	return x, h.checkDepth(body)
+	if depth > h.opts.MaxDepth { // now that the refusal has the request's id
+		return x, misshapen("too_deep", "the body nests %d deep; the limit is %d", depth, h.opts.MaxDepth)
+	}
+	return x, nil
 }
 
-// checkDepth comes after the envelope, so that the refusal has the request's id.
-func (h *Handler) checkDepth(body []byte) error {
-	if depth := wire.Depth(body); depth > h.opts.MaxDepth {
-		return badRequest(wire.Errorf(wire.CodeInvalidRequest, "Invalid request: the body nests %d deep; the limit is %d", depth, h.opts.MaxDepth).
-			WithData(map[string]any{"reason": "too_deep", "limit": h.opts.MaxDepth}))
-	}
-	return nil
+func misshapen(reason, format string, is, limit int) error {
+	return badRequest(wire.Errorf(wire.CodeInvalidRequest, "Invalid request: "+format, is, limit).
+		WithData(map[string]any{"reason": reason, "limit": limit}))
 }
 
 // leaveBody answers without waiting for a body that nobody wants any more: the
-// connection ends with the answer.
-func leaveBody(w http.ResponseWriter, req *http.Request) {
-	if req.ContentLength != 0 {
+// connection ends with the answer. That of a caller who was merely too fast goes
+// on, since opening one costs more than a request: net/http reads what is left,
+// if it is not much.
+func (h *Handler) leaveBody(w http.ResponseWriter, req *http.Request, err error) {
+	switch {
+	case errors.As(err, new(*overQuota)):
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.opts.BodyTimeout))
+	case req.ContentLength != 0:
+		w.Header().Set("Connection", "close")
+	}
+}
+
+// endAfterChunks lets nothing follow a body in chunks on its connection. net/http
+// does not say whether there was a length too, which whoever stands before us may
+// have believed; what follows could then be a part of that body (RFC 9112, 6.1).
+func endAfterChunks(w http.ResponseWriter, req *http.Request) {
+	if req.ProtoMajor == 1 && len(req.TransferEncoding) > 0 {
 		w.Header().Set("Connection", "close")
 	}
 }
@@ -60,8 +79,15 @@ func (h *Handler) receive(w http.ResponseWriter, req *http.Request) (*exchange, 
 		return nil, nil, err
 	}
 	x := &exchange{Visit: Visit{h: h, route: r, header: req.Header, peer: peer(req)}}
-	if err := h.identify(x, req); err != nil || isSessionMethod(req) {
+	if err := h.identify(x, req); err != nil {
 		return x, nil, err
+	}
+	if err := h.quotas.request(x.owner(), h.opts.Now()); err != nil {
+		h.quotas.slow(req.Context(), x.owner())
+		return x, nil, err
+	}
+	if isSessionMethod(req) {
+		return x, nil, nil
 	}
 	body, err := h.readBody(w, req)
 	return x, body, err
@@ -84,10 +110,22 @@ func (h *Handler) routeOf(w http.ResponseWriter, req *http.Request) (*route, err
 		w.Header().Set("Allow", http.MethodPost)
 		return nil, refuse(http.StatusMethodNotAllowed, wire.CodeInvalidRequest, "Method not allowed: send each message as a POST")
 	}
-	if t, _, err := mime.ParseMediaType(req.Header.Get("Content-Type")); err != nil || t != "application/json" {
-		return nil, refuse(http.StatusUnsupportedMediaType, wire.CodeInvalidRequest, "Unsupported media type: Content-Type must be application/json")
+	return r, checkContent(req.Header)
+}
+
+// checkContent wants JSON as it is, so that nobody who looks at the body, here or
+// before, takes it for something else.
+func checkContent(h http.Header) error {
+	types := h.Values("Content-Type")
+	t, params, err := mime.ParseMediaType(strings.Join(types, ","))
+	charset := params["charset"]
+	if err != nil || len(types) != 1 || t != "application/json" || (charset != "" && !strings.EqualFold(charset, "utf-8")) {
+		return refuse(http.StatusUnsupportedMediaType, wire.CodeInvalidRequest, "Unsupported media type: Content-Type must be application/json, once and in UTF-8")
 	}
-	return r, nil
+	if coding := strings.Join(h.Values("Content-Encoding"), ","); coding != "" && !strings.EqualFold(coding, "identity") {
+		return refuse(http.StatusUnsupportedMediaType, wire.CodeInvalidRequest, "Unsupported content coding: send the body as it is, without Content-Encoding")
+	}
+	return nil
 }
 
 // readBody reads at most the limit, within the time for it. The deadline is
@@ -135,21 +173,14 @@ func (x *exchange) check() error {
 	if x.msg.IsNotification() {
 		return nil
 	}
-	if x.msg.Params != nil {
-		var err error
-		if x.params, err = wire.ParseObject(x.msg.Params); err != nil {
-			return refuse(http.StatusBadRequest, wire.CodeParse, "Parse error: params: "+err.Error())
-		}
+	var rpc *wire.Error
+	if x.params, rpc = x.msg.ParamsObject(); rpc != nil {
+		return badRequest(rpc)
 	}
 	return x.checkProtocol()
 }
 
-var paramMembers = []string{"_meta", "name", "arguments", "uri", "taskId", "inputResponses", "requestState", "cursor", "notifications"}
-
 func (x *exchange) checkProtocol() error {
-	if got, want := x.params.ImpostorOf(paramMembers...); got != "" {
-		return badRequest(wire.Errorf(wire.CodeInvalidRequest, "Invalid request: member %q of params could be taken for %q", got, want))
-	}
 	var rpc *wire.Error
 	if x.meta, rpc = wire.ParseMeta(x.params); rpc != nil {
 		return badRequest(rpc)

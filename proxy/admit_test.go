@@ -3,7 +3,9 @@ package proxy
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -278,6 +280,38 @@ func TestBodyAtTheLimit(t *testing.T) {
 	r := g.ok(g.client("ann").CallTool(t.Context(), "tool", `{}`, mcptest.WithBody([]byte(whole))))
 	check(t, "status", r.Status, 200)
 	check(t, "bytes at the upstream", len(g.up.got()[0].Params.Bytes()) > 10<<20-200, true)
+}
+
+func TestShapeOfTheBody(t *testing.T) {
+	g := newGateway(t)
+	call := func(arguments string) mcptest.Reply {
+		return g.ok(g.client("ann").CallTool(t.Context(), "tool", arguments, mcptest.WithID(wire.Raw("7"))))
+	}
+	nested := func(n int) string { return `{"x":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}` }
+	members := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `,"%d:":":"`, i)
+		}
+		return "{" + b.String()[1:] + "}"
+	}
+	check(t, "as deep as may be", call(nested(97)).Status, http.StatusOK)
+	check(t, "as many members as may be", call(members(900)).Status, http.StatusOK)
+	for name, c := range map[string]struct{ arguments, id, data string }{
+		"too deep":         {nested(98), "7", `{"limit":100,"reason":"too_deep"}`},
+		"too many members": {members(1000), "null", `{"limit":1000,"reason":"too_many_members"}`},
+	} {
+		before := len(g.up.got())
+		r := call(c.arguments)
+		check(t, name+": status", r.Status, http.StatusBadRequest)
+		check(t, name+": id", cmp.Or(string(r.Message.ID), "null"), c.id)
+		check(t, name+": data", string(r.Err().Data), c.data)
+		check(t, name+": calls at the upstream", len(g.up.got())-before, 0)
+	}
+	for name, body := range map[string]string{"200 000 deep": strings.Repeat(`{"a":[`, 100_000), "400 000 members": members(400_000)} {
+		r := g.ok(g.client("ann").CallTool(t.Context(), "tool", `{}`, mcptest.WithBody([]byte(body))))
+		check(t, name+": status", r.Status, http.StatusBadRequest)
+	}
 }
 
 func TestShortOrSlowBody(t *testing.T) {

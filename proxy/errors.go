@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"taskgate/auth"
 	"taskgate/taskroute"
@@ -47,6 +48,10 @@ func answerError(err error) (status int, rpc wire.Raw) {
 	if errors.As(err, &r) {
 		return r.status, r.rpc.Raw()
 	}
+	var over *overQuota
+	if errors.As(err, &over) {
+		return http.StatusTooManyRequests, over.rpc().Raw()
+	}
 	if status, rpc, ok := identityError(err); ok {
 		return status, rpc.Raw()
 	}
@@ -64,10 +69,19 @@ func answerError(err error) (status int, rpc wire.Raw) {
 	return statusOf(e.Code), e.Raw()
 }
 
-// codeOf is the JSON-RPC code of the answer to an error.
-func codeOf(err error) int {
+// retryAfter is when a request that was refused may be made again; 0: not known.
+func retryAfter(err error) time.Duration {
+	var over *overQuota
+	if errors.As(err, &over) {
+		return over.wait
+	}
+	return taskrun.RetryAfter(err)
+}
+
+// rpcOf is the JSON-RPC error of the answer to an error.
+func rpcOf(err error) *wire.Error {
 	_, raw := answerError(err)
-	return wire.ParseError(raw).Code
+	return wire.ParseError(raw)
 }
 
 // statusOf is the status that the protocol ties to a code.
@@ -104,7 +118,7 @@ func wireError(err error) *wire.Error {
 
 // isOurFault tells errors that an operator should see.
 func isOurFault(err error) bool {
-	if errors.As(err, new(*refusal)) || errors.As(err, new(*auth.Denied)) || errors.As(err, new(*upstreamFailure)) || errors.Is(err, context.Canceled) {
+	if errors.As(err, new(*refusal)) || errors.As(err, new(*overQuota)) || errors.As(err, new(*auth.Denied)) || errors.As(err, new(*upstreamFailure)) || errors.Is(err, context.Canceled) {
 		return false
 	}
 	return wireError(err).Code == wire.CodeInternal

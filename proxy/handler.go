@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,8 +26,10 @@ import (
 type Options struct {
 	// MaxBody is the largest request body in bytes.
 	MaxBody int64
-	// MaxDepth is how deep a body may nest.
-	MaxDepth int
+	// MaxDepth is how deep a body may nest, MaxMembers how many members all its
+	// objects may have together.
+	MaxDepth   int
+	MaxMembers int
 	// BufferBytes bounds the notifications that wait for a slow client.
 	BufferBytes int64
 	// BodyTimeout bounds the reading of a body.
@@ -45,10 +46,10 @@ type Options struct {
 	// InfoWait how long the first client waits for them.
 	InfoTTL  time.Duration
 	InfoWait time.Duration
-	// MaxStreams is how many listen streams may be open, MaxTaskIDs how many
-	// tasks one may follow, and how many resources. Recheck is how often tasks
-	// are read without a hint.
-	MaxStreams int
+	// Quota is how much callers may ask for.
+	Quota Quota
+	// MaxTaskIDs is how many tasks one listen stream may follow, and how many
+	// resources. Recheck is how often tasks are read without a hint.
 	MaxTaskIDs int
 	Recheck    time.Duration
 	// Guard says which browsers and host names get in.
@@ -86,7 +87,7 @@ type Handler struct {
 	unruled policy.Decision
 	docs    map[string][]byte // public documents by path
 	metrics *metrics
-	streams atomic.Int64  // open listen streams
+	quotas  *quotas
 	closing chan struct{} // closed when they are to end
 }
 
@@ -97,7 +98,8 @@ type method func(ctx context.Context, x *exchange, out *responder) (wire.Raw, er
 // New returns a Handler. endpoints say which upstream is behind which path.
 func New(endpoints []Endpoint, runner *taskrun.Runner, coord *reqcoord.Coordinator, o Options) *Handler {
 	h := &Handler{opts: o, routes: map[string]*route{}, runner: runner, coord: coord,
-		unruled: unruled(), docs: documents(endpoints), metrics: newMetrics(o.Metrics), closing: make(chan struct{})}
+		unruled: unruled(), docs: documents(endpoints), quotas: newQuotas(o.Quota), closing: make(chan struct{})}
+	h.metrics = newMetrics(o.Metrics, h.quotas)
 	for _, e := range endpoints {
 		h.routes[e.Path] = newRoute(e, o)
 	}
@@ -201,7 +203,7 @@ func (h *Handler) finish(out *responder, x *exchange, result wire.Raw, err error
 		msg = wire.Message{ID: out.id, Error: rpc}
 		h.note(x, err)
 		challenge(out, x, err)
-		out.retryAfter = taskrun.RetryAfter(err)
+		out.retryAfter = retryAfter(err)
 	}
 	h.record(x, status, err)
 	out.finish(status, msg)

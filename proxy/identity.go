@@ -172,8 +172,8 @@ func documents(endpoints []Endpoint) map[string][]byte {
 // serveDocument answers a request for metadata, for which nobody has to prove
 // anything.
 func (h *Handler) serveDocument(w http.ResponseWriter, req *http.Request, doc []byte) {
-	leaveBody(w, req)
 	err := h.opts.Guard.check(req)
+	h.leaveBody(w, req, err)
 	if err == nil && req.Method != http.MethodGet && req.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		err = refuse(http.StatusMethodNotAllowed, wire.CodeInvalidRequest, "Method not allowed: metadata are read by GET")

@@ -36,12 +36,11 @@ func (h *Handler) listen(ctx context.Context, x *exchange, out *responder) (wire
 	if !out.canStream {
 		return nil, refuse(http.StatusNotAcceptable, wire.CodeInvalidRequest, "Not acceptable: subscriptions/listen answers with a stream; Accept must name text/event-stream")
 	}
-	if h.streams.Add(1); h.streams.Load() > int64(h.opts.MaxStreams) {
-		h.streams.Add(-1)
-		return nil, &refusal{http.StatusTooManyRequests, wire.Errorf(wire.CodeInternal, "Too many open streams: the limit is %d", h.opts.MaxStreams).
-			WithData(map[string]any{"reason": "too_many_streams", "retriable": true, "limit": h.opts.MaxStreams})}
+	done, err := h.quotas.stream(x.owner())
+	if err != nil {
+		return nil, err
 	}
-	defer h.streams.Add(-1)
+	defer done()
 	s := &subscription{h: h, x: x, out: out, filter: filter, watch: h.runner.Watch(filter.TaskIDs...), sent: map[string]uint64{}}
 	defer s.watch.Stop()
 	if s.heard = h.hear(ctx, x, filter.WithoutTasks()); s.heard != nil {

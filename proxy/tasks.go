@@ -29,10 +29,14 @@ func (h *Handler) getTask(ctx context.Context, x *exchange, _ *responder) (wire.
 	if err != nil {
 		return nil, err
 	}
+	if err := h.quotas.poll(x.owner(), id, h.opts.Now()); err != nil {
+		return nil, err
+	}
 	rec, err := h.runner.Get(ctx, x.owner(), id)
 	if err != nil {
 		return nil, storeError(err)
 	}
+	h.quotas.polled(rec)
 	return rec.Wire().GetResult(), nil
 }
 

@@ -31,9 +31,10 @@ func (x *exchange) traceOutcome(o taskrun.Outcome) {
 	}
 }
 
-// record writes the trail of an answered request down.
+// record writes the trail of an answered request down. A flood that the quota has
+// kept off leaves none: nothing was done, and metrics count it.
 func (h *Handler) record(x *exchange, status int, err error) {
-	if x == nil {
+	if x == nil || errors.As(err, new(*overQuota)) {
 		return
 	}
 	denied := errors.As(err, new(*auth.Denied))
@@ -55,7 +56,7 @@ func (h *Handler) record(x *exchange, status int, err error) {
 		e.Outcome = audit.Answered
 	}
 	if err != nil {
-		e.Code = codeOf(err)
+		e.Code = rpcOf(err).Code
 	}
 	h.opts.Audit.Record(e)
 }

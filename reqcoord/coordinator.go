@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Limits bound the calls to one upstream.
+// Limits bound the calls to one upstream, or of one principal.
 type Limits struct {
 	Concurrency  int           // calls at once; 0: no limit
 	Queue        int           // calls that may wait for a turn
@@ -30,16 +30,20 @@ type Coordinator struct {
 	lastID uint64
 	calls  map[uint64]*Call
 	idle   chan struct{}     // closed when calls becomes empty; nil when nobody waits
-	limits map[string]Limits // by upstream
+	limits map[string]Limits // by upstream, Everywhere or EachPrincipal
 	gates  map[gateID]*gate  // those in use
 }
 
-// Everywhere is the name under which New takes the limits of all upstreams
-// together. Who waits for a turn counts too.
-const Everywhere = ""
+// Names under which New takes limits that are not an upstream's. Who waits for a
+// turn counts too.
+const (
+	Everywhere    = ""  // of all upstreams together
+	EachPrincipal = "*" // of one principal, at all upstreams
+)
 
-// New returns an empty table. limits are by upstream name, or Everywhere; an
-// upstream that is not in it has none.
+// New returns an empty table. limits are by upstream name, Everywhere or
+// EachPrincipal; what is not in it has none. With EachPrincipal nobody gets all
+// the turns, or places to wait, that principals share.
 func New(limits map[string]Limits, now func() time.Time) *Coordinator {
 	return &Coordinator{now: now, calls: map[uint64]*Call{}, limits: limits, gates: map[gateID]*gate{}}
 }
@@ -98,9 +102,9 @@ func (s Share) id() gateID { return gateID{s.Key, s.Who} }
 
 type gateID struct{ key, who string }
 
-// Admit waits for the call's turn: in this process, under each share, then at its
-// upstream, so that nobody keeps an upstream busy by waiting. Errors: *OverloadError, or the
-// cause of ctx.
+// Admit waits for the call's turn: among its principal's, in this process, under
+// each share, then at its upstream. So nobody keeps an upstream busy by waiting,
+// and nobody fills the process alone. Errors: *OverloadError, or the cause of ctx.
 func (c *Call) Admit(ctx context.Context, shares ...Share) error {
 	for _, s := range c.shares(shares) {
 		if err := c.admitTo(ctx, s, false); err != nil {
@@ -123,11 +127,28 @@ func (c *Call) AdmitPromised(ctx context.Context, shares ...Share) error {
 	return nil
 }
 
+// Room is the error with which Admit would refuse the call at this moment; nil
+// while there is a turn, or a place to wait for one. It is for who has to promise
+// something before the call is admitted, and a hint: somebody else may be faster.
+func (c *Call) Room(shares ...Share) error {
+	for _, s := range c.shares(shares) {
+		g := c.coord.enterGate(s)
+		err := g.room(c.Principal)
+		c.coord.leaveGate(g)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // shares are all that the call is under and that limit it.
-func (c *Call) shares(own []Share) []Share {
-	all := Share{Key: "this gateway", Limits: c.coord.limits[Everywhere]}
-	upstream := Share{Key: "upstream " + strconv.Quote(c.Upstream), Limits: c.coord.limits[c.Upstream]}
-	every := append(append([]Share{all}, own...), upstream)
+func (c *Call) shares(policy []Share) []Share {
+	limits := c.coord.limits
+	own := Share{Key: "this caller", Who: c.Principal, Limits: limits[EachPrincipal]}
+	all := Share{Key: "this gateway", Limits: limits[Everywhere]}
+	upstream := Share{Key: "upstream " + strconv.Quote(c.Upstream), Limits: limits[c.Upstream]}
+	every := slices.Concat([]Share{own, all}, policy, []Share{upstream})
 	return slices.DeleteFunc(every, func(s Share) bool { return s.Limits.Concurrency == 0 })
 }
 
@@ -149,7 +170,7 @@ func (c *Call) admitTo(ctx context.Context, s Share, promised bool) error {
 	began := c.coord.now()
 	c.turns = append(c.turns, func() {
 		g.ended(c.coord.now().Sub(began))
-		g.release()
+		g.release(c.Principal)
 		c.coord.leaveGate(g)
 	})
 	return nil
@@ -173,7 +194,8 @@ func (c *Coordinator) enterGate(s Share) *gate {
 	defer c.mu.Unlock()
 	g := c.gates[s.id()]
 	if g == nil {
-		g = newGate(s)
+		_, among := c.limits[EachPrincipal]
+		g = newGate(s, among && s.Who == "")
 		c.gates[s.id()] = g
 	}
 	g.users++

@@ -12,13 +12,18 @@ import (
 type OverloadError struct {
 	Share
 	Waited time.Duration // 0: the queue was full at once
+	// Own: there is room, which is left to others.
+	Own bool
 	// RetryAfter is about when there may be room, from how long turns have taken.
 	RetryAfter time.Duration
 }
 
 func (e *OverloadError) Error() string {
 	l := e.Limits
-	if e.Waited > 0 {
+	switch {
+	case e.Own:
+		return fmt.Sprintf("%s has no more room for this caller (limits: %d calls at once and %d that wait, of all callers)", e.Key, l.Concurrency, l.Queue)
+	case e.Waited > 0:
 		return fmt.Sprintf("%s is busy: no turn within %s (limit: %d calls at once)", e.Key, e.Waited, l.Concurrency)
 	}
 	return fmt.Sprintf("%s is busy: %d calls run and %d wait, which are the limits", e.Key, l.Concurrency, l.Queue)
@@ -26,13 +31,15 @@ func (e *OverloadError) Error() string {
 
 // gate gives turns. Those who wait are served principal by principal, so that
 // one with many calls does not hold up the others; within a principal first
-// come, first served.
+// come, first served. A fair one also keeps room for those who have not come yet.
 type gate struct {
 	Share
+	fair  bool
 	users int // under Coordinator.mu
 
 	mu      sync.Mutex
 	running int
+	runs    map[string]int       // by principal; never 0
 	waiting int                  // of those that need room in the queue
 	took    time.Duration        // a turn, on average of late; 0: none has ended
 	queues  map[string][]*waiter // by principal; never an empty one
@@ -46,20 +53,38 @@ type waiter struct {
 	turn      chan struct{} // closed when it is the waiter's turn
 }
 
-func newGate(s Share) *gate { return &gate{Share: s, queues: map[string][]*waiter{}} }
+func newGate(s Share, fair bool) *gate {
+	return &gate{Share: s, fair: fair, runs: map[string]int{}, queues: map[string][]*waiter{}}
+}
+
+// leavesRoom tells whether who has so many of something may take one more of
+// those that are free. One who wants all gets three quarters, a second one three
+// quarters of the rest, and so on: there is always some for who has none.
+func (g *gate) leavesRoom(has, free int) bool { return free > 0 && (!g.fair || has < 3*free) }
+
+// mayRun tells whether there is a turn for principal. g.mu is held.
+func (g *gate) mayRun(principal string) bool {
+	return g.leavesRoom(g.runs[principal], g.Limits.Concurrency-g.running)
+}
+
+// run gives w its turn. g.mu is held.
+func (g *gate) run(w *waiter) {
+	g.running++
+	g.runs[w.principal]++
+	close(w.turn)
+}
 
 // enter takes a turn, or a place in the queue.
 func (g *gate) enter(principal string, promised bool) (*waiter, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	w := &waiter{principal: principal, promised: promised, turn: make(chan struct{})}
-	if g.running < g.Limits.Concurrency {
-		g.running++
-		close(w.turn)
-		return w, nil
+	if err := g.refusal(principal); err != nil && !promised {
+		return nil, err
 	}
-	if !promised && g.waiting >= g.Limits.Queue {
-		return nil, &OverloadError{Share: g.Share, RetryAfter: g.retryAfter()}
+	w := &waiter{principal: principal, promised: promised, turn: make(chan struct{})}
+	if g.mayRun(principal) {
+		g.run(w)
+		return w, nil
 	}
 	g.count(w, 1)
 	if len(g.queues[principal]) == 0 {
@@ -67,6 +92,33 @@ func (g *gate) enter(principal string, promised bool) (*waiter, error) {
 	}
 	g.queues[principal] = append(g.queues[principal], w)
 	return w, nil
+}
+
+// room is what enter would say to who was not promised anything.
+func (g *gate) room(principal string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.refusal(principal)
+}
+
+// refusal is nil when there is a turn or a place for principal. g.mu is held.
+func (g *gate) refusal(principal string) error {
+	free := g.Limits.Queue - g.waiting
+	if g.mayRun(principal) || g.leavesRoom(g.places(principal), free) {
+		return nil
+	}
+	own := free > 0 || g.running < g.Limits.Concurrency
+	return &OverloadError{Share: g.Share, Own: own, RetryAfter: g.retryAfter()}
+}
+
+// places is how many places in the queue principal has. g.mu is held.
+func (g *gate) places(principal string) (n int) {
+	for _, w := range g.queues[principal] {
+		if !w.promised {
+			n++
+		}
+	}
+	return n
 }
 
 func (g *gate) count(w *waiter, n int) {
@@ -104,27 +156,32 @@ func (g *gate) wait(ctx context.Context, w *waiter, limit time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		if !g.leave(w) { // the turn came at the same moment
-			g.release()
+			g.release(w.principal)
 		}
 		return context.Cause(ctx)
 	}
 }
 
-// release hands the turn to the next in line, or frees it.
-func (g *gate) release() {
+// release takes principal's turn back and hands it to the next in line who may
+// have one.
+func (g *gate) release(principal string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.order) == 0 {
-		g.running--
+	g.running--
+	if g.runs[principal]--; g.runs[principal] == 0 {
+		delete(g.runs, principal)
+	}
+	i := slices.IndexFunc(g.order, g.mayRun)
+	if i < 0 {
 		return
 	}
-	principal := g.order[0]
-	g.order = g.order[1:]
-	queue := g.queues[principal]
-	close(queue[0].turn)
+	next := g.order[i]
+	g.order = slices.Delete(g.order, i, i+1)
+	queue := g.queues[next]
+	g.run(queue[0])
 	g.count(queue[0], -1)
-	if g.setQueue(principal, queue[1:]); len(queue) > 1 {
-		g.order = append(g.order, principal)
+	if g.setQueue(next, queue[1:]); len(queue) > 1 {
+		g.order = append(g.order, next)
 	}
 }
 

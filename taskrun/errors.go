@@ -18,7 +18,8 @@ type reason struct {
 	// RetryAfterMs is when to ask again, in milliseconds; 0: not known.
 	RetryAfterMs int64 `json:"retryAfterMs,omitempty"`
 	// Size and Limit are of an answer that was too large, in bytes. Size is what
-	// is known of it: what was announced, or was read before giving up.
+	// is known of it: what was announced, or was read before giving up. Limit alone
+	// is the one that was hit.
 	Size  int64 `json:"size,omitempty"`
 	Limit int64 `json:"limit,omitempty"`
 }
@@ -40,11 +41,11 @@ func WireError(err error) *wire.Error {
 	}
 	var busy *reqcoord.OverloadError
 	if errors.As(err, &busy) {
-		return internal(busy.Error(), reason{Reason: "overloaded", Retriable: true, RetryAfterMs: busy.RetryAfter.Milliseconds()})
+		return internal(busy.Error(), reason{Reason: "overloaded", Retriable: true, RetryAfterMs: busy.RetryAfter.Milliseconds(), Limit: int64(busy.Limits.Concurrency)})
 	}
 	var tooMany *taskroute.TooManyOpenError
 	if errors.As(err, &tooMany) {
-		return internal(capitalized(err), reason{Reason: "too_many_open_tasks", Retriable: true})
+		return internal(capitalized(err), reason{Reason: "too_many_open_tasks", Retriable: true, Limit: int64(tooMany.Limit)})
 	}
 	switch {
 	case errors.Is(err, errCancelled):

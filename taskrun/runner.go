@@ -191,6 +191,10 @@ func (r *Runner) Call(ctx context.Context, c Call, observe Observer) (Outcome, e
 	x, callCtx := r.newRun(ctx, c, observe)
 	promoteAfter := c.Decision.PromoteAfter
 	if c.mayBecomeTask() && promoteAfter == 0 {
+		if err := x.flight.Room(c.shares()...); err != nil { // before it costs the store anything
+			x.flight.End()
+			return Outcome{}, err
+		}
 		rec, err := x.enroll(ctx, taskroute.Task)
 		switch tooMany := new(taskroute.TooManyOpenError); {
 		case err == nil:

@@ -243,8 +243,10 @@ func TestForbiddenAddresses(t *testing.T) {
 		"169.254.169.254:80": false, "[fe80::1%eth0]:80": false, "[::ffff:169.254.169.254]:80": false,
 		"[fd00:ec2::254]:80": false, "100.100.100.200:80": false, "224.0.0.1:80": false, "nonsense": false,
 	} {
-		err := refuseLinkLocal(context.Background(), "tcp", address, nil)
+		err := Options{}.checkAddress(context.Background(), "tcp", address, nil)
 		check(t, address, err == nil, allowed)
+		err = Options{AllowLinkLocal: true}.checkAddress(context.Background(), "tcp", address, nil)
+		check(t, address+", if that is allowed", err, nil)
 	}
 }
 

@@ -28,10 +28,7 @@ const (
 )
 
 func newTransport(o Options) transport {
-	dialer := &net.Dialer{Timeout: o.ConnectTimeout}
-	if !o.AllowLinkLocal {
-		dialer.ControlContext = refuseLinkLocal
-	}
+	dialer := &net.Dialer{Timeout: o.ConnectTimeout, ControlContext: o.checkAddress}
 	return transport{
 		plain: &h1.Transport{Dial: dialer.DialContext, MaxIdle: o.Concurrency, IdleTimeout: idleTimeout, MaxHeaderBytes: maxResponseHeader},
 		secure: &http.Transport{
@@ -80,15 +77,18 @@ func dialTLS(dialer *net.Dialer, o Options) func(ctx context.Context, network, a
 	}
 }
 
-// refuseLinkLocal looks at the address after the name was resolved, so that no
-// DNS answer gets around it.
-func refuseLinkLocal(_ context.Context, _, address string, _ syscall.RawConn) error {
+// checkAddress looks at the address after the name was resolved, so that no DNS
+// answer gets around it.
+func (o Options) checkAddress(_ context.Context, _, address string, _ syscall.RawConn) error {
+	if o.AllowLinkLocal {
+		return nil
+	}
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return fmt.Errorf("address %q: %w", address, err)
 	}
 	if ip := at.Addr().Unmap().WithZone(""); forbidden(ip) {
-		return fmt.Errorf("address %v is link-local or a metadata service and not allowed", ip)
+		return fmt.Errorf("address %v is link-local or a metadata service and not allowed; allowLinkLocal lets it be", ip)
 	}
 	return nil
 }

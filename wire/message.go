@@ -110,7 +110,7 @@ func (m Message) checkShape() *Error {
 }
 
 // paramMembers are those members of params that this gateway acts on.
-var paramMembers = []string{"_meta", "name", "arguments", "uri", "taskId", "task", "inputResponses", "requestState"}
+var paramMembers = []string{"_meta", "name", "arguments", "uri", "taskId", "task", "inputResponses", "requestState", "cursor", "notifications"}
 
 // ParamsObject takes the params of a decoded message apart; none are an empty
 // object. It refuses a member that could be taken for one that decides what

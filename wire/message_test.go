@@ -158,10 +158,13 @@ func TestMessageBytes(t *testing.T) {
 	}
 }
 
-func TestDepth(t *testing.T) {
-	for raw, want := range map[string]int{`1`: 0, `"[{"`: 0, `{}`: 1, `{"a":[1,{"b":"\\\"}"}],"c":[]}`: 3, `[[],[[]]]`: 3} {
-		if got := Depth(Raw(raw)); got != want {
-			t.Errorf("%s: %d, want %d", raw, got, want)
+func TestShape(t *testing.T) {
+	for raw, want := range map[string][2]int{
+		`1`: {0, 0}, `"[{"`: {0, 0}, `{}`: {1, 0}, `{"a":[1,{"b":"\\\"}:"}],"c":[]}`: {3, 3}, `[[],[[]]]`: {3, 0}, `{"a:b" : {"":":"}}`: {2, 2},
+		`]]]{"`: {0, 0}, `{{{`: {3, 0}, `::`: {0, 2},
+	} {
+		if depth, members := Shape(Raw(raw)); depth != want[0] || members != want[1] {
+			t.Errorf("%s: depth %d, %d members, want %v", raw, depth, members, want)
 		}
 	}
 }

@@ -139,21 +139,25 @@ func (s *splitter) skipLiteral() {
 	}
 }
 
-// Depth is how deep valid JSON nests: 0 for what is no object or array.
-func Depth(raw Raw) (deepest int) {
+// Shape is how deep JSON nests, 0 for what is no object or array, and how many
+// members all its objects have together. It costs little, and so can be asked for
+// before anything else is; of what is not JSON it says something or other.
+func Shape(raw Raw) (depth, members int) {
 	s := splitter{raw: raw}
-	for depth := 0; s.at < len(raw); {
+	for at := 0; s.at < len(raw); {
 		switch raw[s.at] {
 		case '"':
 			s.skipString()
 			continue
 		case '{', '[':
-			depth++
-			deepest = max(deepest, depth)
+			at++
+			depth = max(depth, at)
 		case '}', ']':
-			depth--
+			at--
+		case ':':
+			members++
 		}
 		s.at++
 	}
-	return deepest
+	return depth, members
 }

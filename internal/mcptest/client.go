@@ -197,7 +197,9 @@ func (c *Client) WaitTask(ctx context.Context, id, status string) (wire.Object, 
 		case status:
 			return reply.Result(), nil
 		case "", wire.StatusCompleted, wire.StatusFailed, wire.StatusCancelled:
-			return nil, fmt.Errorf("wait for %s: got %d %s", status, reply.Status, reply.Body)
+			if reply.Status != http.StatusTooManyRequests { // it does poll too fast
+				return nil, fmt.Errorf("wait for %s: got %d %s", status, reply.Status, reply.Body)
+			}
 		}
 		select {
 		case <-tick.C:

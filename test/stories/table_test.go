@@ -9,31 +9,33 @@ import (
 	"testing"
 )
 
-// named is a test as docs/conformance.md names it.
+// named is a test as the pages name it.
 var named = regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+)(?:/([a-z0-9-]+))?`")
 
-// The page says by which test each sentence holds. It may name no other tests
+// Two pages say by which test each sentence holds. They may name no other tests
 // than there are.
-func TestThePageNamesRealTests(t *testing.T) {
-	page, err := os.ReadFile("../../docs/conformance.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestThePagesNameRealTests(t *testing.T) {
 	functions := testFunctions(t)
-	tests := named.FindAllStringSubmatch(string(page), -1)
-	if len(tests) < 30 {
-		t.Errorf("the page names only %d tests", len(tests))
-	}
-	for _, m := range tests {
-		name, story := m[1], m[2]
-		if !functions[name] {
-			t.Errorf("%s: there is no such test", name)
+	for _, page := range []string{"conformance.md", "security.md"} {
+		text, err := os.ReadFile(filepath.Join("../../docs", page))
+		if err != nil {
+			t.Fatal(err)
 		}
-		if story == "" {
-			continue
+		tests := named.FindAllStringSubmatch(string(text), -1)
+		if len(tests) < 30 {
+			t.Errorf("%s names only %d tests", page, len(tests))
 		}
-		if _, err := os.Stat(filepath.Join("testdata", story+".txtar")); name != "TestStories" || err != nil {
-			t.Errorf("%s/%s: there is no such story", name, story)
+		for _, m := range tests {
+			name, story := m[1], m[2]
+			if !functions[name] {
+				t.Errorf("%s: %s: there is no such test", page, name)
+			}
+			if story == "" {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join("testdata", story+".txtar")); name != "TestStories" || err != nil {
+				t.Errorf("%s: %s/%s: there is no such story", page, name, story)
+			}
 		}
 	}
 }

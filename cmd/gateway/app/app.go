@@ -120,6 +120,9 @@ func (a *App) assemble() error {
 		return err
 	}
 	limits := map[string]reqcoord.Limits{reqcoord.Everywhere: {Concurrency: cfg.Limits.MaxCalls}}
+	if len(cfg.Identity) > 0 {
+		limits[reqcoord.EachPrincipal] = reqcoord.Limits{Concurrency: cfg.Limits.MaxCallsPerPrincipal}
+	}
 	var endpoints []proxy.Endpoint
 	for _, u := range cfg.Upstreams {
 		limits[u.Name] = reqcoord.Limits{Concurrency: u.Limits.Concurrency, Queue: u.Limits.Queue, QueueTimeout: u.Limits.QueueTimeout}
@@ -140,10 +143,10 @@ func (a *App) assemble() error {
 		Extend: tasks2025.Extend, Now: a.backend.Now, Log: a.log,
 	})
 	a.proxy = proxy.New(endpoints, a.runner, a.coord, proxy.Options{
-		MaxBody: int64(cfg.Limits.MaxBodyBytes), MaxDepth: cfg.Limits.MaxJSONDepth, BufferBytes: int64(cfg.Limits.StreamBufferBytes), BodyTimeout: cfg.Timeouts.Body, WriteTimeout: cfg.Timeouts.Write,
+		MaxBody: int64(cfg.Limits.MaxBodyBytes), MaxDepth: cfg.Limits.MaxJSONDepth, MaxMembers: cfg.Limits.MaxJSONMembers, BufferBytes: int64(cfg.Limits.StreamBufferBytes), BodyTimeout: cfg.Timeouts.Body, WriteTimeout: cfg.Timeouts.Write,
 		HoldAfter: cfg.Timeouts.HoldAfter, KeepAlive: cfg.Timeouts.KeepAlive, ForwardTimeout: cfg.Timeouts.Forward,
 		InfoTTL: cfg.Timeouts.InfoTTL, InfoWait: cfg.Timeouts.InfoWait,
-		MaxStreams: cfg.Limits.MaxStreams, MaxTaskIDs: maxTaskIDs, Recheck: cfg.Timeouts.Recheck,
+		Quota: newQuota(cfg), MaxTaskIDs: maxTaskIDs, Recheck: cfg.Timeouts.Recheck,
 		Guard:    proxy.Guard{Origins: cfg.AllowedOrigins, Hosts: cfg.AllowedHosts, AnyHost: len(cfg.AllowedHosts) == 0 && !onLoopback(a.listener)},
 		Identify: a.callers.Identify, Audit: a.audit, AuditReads: cfg.Audit.Reads,
 		Decide: a.policy.Decide, Pace: a.pacer.Pace, PolicyHeaders: cfg.PolicyHeaders, PolicyInMeta: cfg.PolicyInMeta, Now: time.Now, Log: a.log, Metrics: a.metrics,

@@ -32,7 +32,7 @@ type gateway struct {
 
 // start runs a gateway with the given configuration; $DIR in it is a directory
 // of its own, where policy.yaml is the policy.
-func start(t *testing.T, yaml, policy string, environ ...string) *gateway {
+func start(t testing.TB, yaml, policy string, environ ...string) *gateway {
 	t.Helper()
 	g := &gateway{log: &lockedBuffer{}}
 	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), g.log, zap.DebugLevel))
@@ -41,7 +41,7 @@ func start(t *testing.T, yaml, policy string, environ ...string) *gateway {
 	return g
 }
 
-func write(t *testing.T, path, content string) {
+func write(t testing.TB, path, content string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func sum(key string) string {
 }
 
 // client is a client of the endpoint at path, with these headers on every request.
-func (g *gateway) client(t *testing.T, path, capabilities string, header ...string) *mcptest.Client {
+func (g *gateway) client(t testing.TB, path, capabilities string, header ...string) *mcptest.Client {
 	t.Helper()
 	for _, url := range g.Endpoints() {
 		if strings.HasSuffix(url, path) {
@@ -71,7 +71,7 @@ func (g *gateway) client(t *testing.T, path, capabilities string, header ...stri
 }
 
 // must is the reply of a request that was answered over HTTP, whatever it says.
-func must(t *testing.T) func(mcptest.Reply, error) mcptest.Reply {
+func must(t testing.TB) func(mcptest.Reply, error) mcptest.Reply {
 	t.Helper()
 	return func(r mcptest.Reply, err error) mcptest.Reply {
 		t.Helper()

@@ -1,7 +1,9 @@
 package app_test
 
 import (
+	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -84,6 +86,45 @@ upstreams:
 	}
 	if !strings.Contains(written["the audit log"], `"subject":"ann"`) || !strings.Contains(written["metrics"], "taskgate_requests_total") {
 		t.Error("nothing was written down at all")
+	}
+}
+
+// TestCallersMakeNoSeries: whatever callers make up, metrics have no more series
+// than before.
+func TestCallersMakeNoSeries(t *testing.T) {
+	u := mcptest.NewModern(askingTools()...)
+	g := start(t, "adminListen: 127.0.0.1:0\n"+withSums(people)+"upstreams: [{name: u, path: /mcp, url: \""+u.Start(t)+"\"}]\n", "rules: []\n")
+	c := g.client(t, "/mcp", mcptest.TasksAndInput, "X-Api-Key", "ann-1")
+	stranger := g.client(t, "/mcp", mcptest.TasksAndInput, "X-Api-Key", "eve")
+	makeUp := func(i int) {
+		name := fmt.Sprint("made-up-", i)
+		must(t)(c.CallTool(t.Context(), name, `{}`))
+		must(t)(c.Call(t.Context(), "x/"+name, wire.Raw(`{}`)))
+		must(t)(c.Call(t.Context(), "tasks/"+name, wire.Raw(`{}`)))
+		must(t)(c.Task(t.Context(), name))
+		must(t)(c.Task(t.Context(), rand.Text()))
+		must(t)(stranger.CallTool(t.Context(), name, `{}`))
+		must(t)(c.CallTool(t.Context(), "echo", `{}`, mcptest.WithHeader(wire.HeaderMethod, name)))
+		other := g.client(t, "/mcp", mcptest.NoCapabilities)
+		other.URL += "/" + name
+		must(t)(other.CallTool(t.Context(), "echo", `{}`))
+	}
+	series := func() string {
+		var names []string
+		for line := range strings.Lines(page(t, g.AdminURL()+"/metrics")) {
+			if name, _, _ := strings.Cut(line, " "); strings.HasPrefix(name, "taskgate_") {
+				names = append(names, name)
+			}
+		}
+		return strings.Join(names, "\n")
+	}
+	makeUp(0)
+	before := series()
+	for i := range 20 {
+		makeUp(i + 1)
+	}
+	if after := series(); after != before || strings.Contains(after, "made-up") {
+		t.Errorf("the series are\n%s\nand were\n%s", after, before)
 	}
 }
 

@@ -32,7 +32,7 @@ func newCaller(u config.Upstream, cfg config.Config, version string, keep *upkee
 	}
 	return upstream.NewHTTP(upstream.Options{
 		Name: u.Name, URL: u.URL, Era: upstream.Era(u.Era), Header: header, Version: version,
-		TLS: connect, Auth: identify, NeedsClient: needsClient(u.ForwardHeaders),
+		TLS: connect, AllowLinkLocal: u.AllowLinkLocal, Auth: identify, NeedsClient: needsClient(u.ForwardHeaders),
 		MaxResponse: int64(u.Limits.MaxResponseBytes), MaxEvent: int(u.Limits.MaxResponseBytes),
 		MaxSessions: u.Limits.MaxSessions, SessionIdle: u.Limits.SessionIdle, ConnectTimeout: cfg.Timeouts.Connect,
 		Concurrency: u.Limits.Concurrency, Log: log, Metrics: reg, Now: time.Now,
