@@ -44,6 +44,7 @@ var arrows = map[string][]string{
 	"proxy":               {"wire", "auth", "audit", "quota", "policy", "taskroute", "reqcoord", "taskrun", "upstream"},
 	"legacyfront":         {"wire", "taskroute", "proxy"},
 	"tasks2025":           {"wire", "legacyfront"},
+	"stdiofront":          {"wire"},
 	"admin":               {"taskroute", "reqcoord", "taskrun"},
 	"internal/demo":       {"wire"},
 	"cmd/gateway/app":     {anyPackage},

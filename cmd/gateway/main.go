@@ -14,6 +14,7 @@ var version = "dev"
 
 type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Serve MCP clients in front of one or more MCP servers."`
+	Stdio   stdioCmd   `cmd:"" help:"Serve the program that has started this one, on stdin and stdout."`
 	Check   checkCmd   `cmd:"" help:"Check policy files."`
 	Explain explainCmd `cmd:"" help:"Say what policy makes of a call, and why."`
 	Store   storeCmd   `cmd:"" help:"Look after a store; an embedded one while no gateway has it open."`

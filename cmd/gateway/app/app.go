@@ -52,8 +52,14 @@ type App struct {
 
 // New makes a gateway and binds its addresses. version is shown to upstreams.
 // Whatever was opened is closed again when it fails.
-func New(ctx context.Context, cfg config.Config, version string, log *zap.Logger) (_ *App, err error) {
-	a := &App{cfg: cfg, log: log, metrics: obs.Registry(), pacer: policy.NewPacer(), upstreams: map[string]upstream.Caller{}}
+func New(ctx context.Context, cfg config.Config, version string, log *zap.Logger) (*App, error) {
+	return NewOn(ctx, cfg, version, log, nil)
+}
+
+// NewOn is New for a gateway that serves MCP on l, which it closes, instead of the
+// address of its configuration.
+func NewOn(ctx context.Context, cfg config.Config, version string, log *zap.Logger, l net.Listener) (_ *App, err error) {
+	a := &App{listener: l, cfg: cfg, log: log, metrics: obs.Registry(), pacer: policy.NewPacer(), upstreams: map[string]upstream.Caller{}}
 	defer func() {
 		if err != nil {
 			a.release(context.WithoutCancel(ctx))
@@ -90,8 +96,10 @@ func (a *App) identify() (err error) {
 }
 
 func (a *App) listen() (err error) {
-	if a.listener, err = net.Listen("tcp", a.cfg.Listen); err != nil {
-		return fmt.Errorf("listen: %w", err)
+	if a.listener == nil {
+		if a.listener, err = net.Listen("tcp", a.cfg.Listen); err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
 	}
 	if a.cfg.AdminListen == "" {
 		return nil
