@@ -33,11 +33,13 @@ type PolicyStatus struct {
 
 // Sources are what a Handler asks. All are required.
 type Sources struct {
-	Coord   *reqcoord.Coordinator
-	Ping    func(context.Context) error // whether the store is there
-	Policy  func() PolicyStatus
-	Tools   func() []Tool
-	Metrics prometheus.Gatherer
+	Coord  *reqcoord.Coordinator
+	Ping   func(context.Context) error // whether the store is there
+	Policy func() PolicyStatus
+	Tools  func() []Tool
+	// Troubles is what is wrong with upstreams, by name.
+	Troubles func() map[string]string
+	Metrics  prometheus.Gatherer
 }
 
 // New returns a Handler.
@@ -70,6 +72,7 @@ const pingTimeout = 2 * time.Second
 
 // ready says whether requests are welcome. A store that is away does not make
 // the replica unready: calls still pass, and every replica has the same store.
+// Nor does an upstream whose program keeps ending: there are others.
 func (h *Handler) ready(w http.ResponseWriter, r *http.Request) {
 	if h.draining.Load() {
 		reply(w, http.StatusServiceUnavailable, map[string]any{"status": "draining", "calls": h.from.Coord.Len()})
@@ -81,7 +84,11 @@ func (h *Handler) ready(w http.ResponseWriter, r *http.Request) {
 	if err := h.from.Ping(ctx); err != nil {
 		store = "unreachable: " + err.Error()
 	}
-	reply(w, http.StatusOK, map[string]any{"status": "ok", "store": store, "policy": h.from.Policy()})
+	body := map[string]any{"status": "ok", "store": store, "policy": h.from.Policy()}
+	if troubles := h.from.Troubles(); len(troubles) > 0 {
+		body["upstreams"] = troubles
+	}
+	reply(w, http.StatusOK, body)
 }
 
 type call struct {

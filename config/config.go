@@ -85,9 +85,11 @@ type Upstream struct {
 	// Command is a program and its arguments; it speaks MCP on stdio.
 	Command []string `yaml:"command"`
 	// TLS is that of an https URL.
-	TLS     UpstreamTLS       `yaml:"tls"`
-	Era     Era               `yaml:"era"`
-	Headers map[string]Secret `yaml:"headers"` // sent with every request
+	TLS UpstreamTLS `yaml:"tls"`
+	Era Era         `yaml:"era"`
+	// Isolation says who may share a session, or a process of a command.
+	Isolation Isolation         `yaml:"isolation"`
+	Headers   map[string]Secret `yaml:"headers"` // sent with every request
 	// AllowLinkLocal lets the URL lead to link-local addresses and the metadata
 	// services of clouds.
 	AllowLinkLocal bool `yaml:"allowLinkLocal"`
@@ -113,6 +115,22 @@ const (
 // Values lists the eras.
 func (Era) Values() []string { return []string{string(EraAuto), string(EraLegacy), string(EraModern)} }
 
+// Isolation says who may share a session of a legacy upstream, or a process of a
+// command. Callers that announce other capabilities never share.
+type Isolation string
+
+// Kinds of isolation.
+const (
+	IsolateNobody    Isolation = "shared"    // all callers share
+	IsolatePrincipal Isolation = "principal" // the calls of one principal do
+	IsolateCall      Isolation = "call"      // nobody does
+)
+
+// Values lists the kinds.
+func (Isolation) Values() []string {
+	return []string{string(IsolateNobody), string(IsolatePrincipal), string(IsolateCall)}
+}
+
 // UpstreamLimits bound what one upstream gets and may send.
 type UpstreamLimits struct {
 	// Concurrency is how many calls run at once; Queue, how many more wait, each
@@ -123,9 +141,12 @@ type UpstreamLimits struct {
 	// MaxResponseBytes bounds one answer, and one event of a stream.
 	MaxResponseBytes ByteSize `yaml:"maxResponseBytes"`
 	// MaxSessions bounds the sessions of a legacy upstream, or the processes of
-	// a command; SessionIdle is how long an unused one is kept.
+	// a command; a call waits up to QueueTimeout for one. SessionIdle is how long an
+	// unused one is kept.
 	MaxSessions int           `yaml:"maxSessions"`
 	SessionIdle time.Duration `yaml:"sessionIdle"`
+	// Start bounds the start of a process up to its first answer.
+	Start time.Duration `yaml:"start"`
 }
 
 // Limits bound what clients can make the gateway hold.

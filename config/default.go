@@ -56,6 +56,7 @@ func Default() Config {
 func (u *Upstream) SetDefaults() {
 	u.Path = "/mcp"
 	u.Era = EraAuto
+	u.Isolation = IsolatePrincipal
 	u.Auth.setDefaults()
 	u.Limits = UpstreamLimits{
 		Concurrency:      64,
@@ -64,5 +65,6 @@ func (u *Upstream) SetDefaults() {
 		MaxResponseBytes: 16 * MiB,
 		MaxSessions:      64,
 		SessionIdle:      5 * time.Minute,
+		Start:            time.Minute,
 	}
 }

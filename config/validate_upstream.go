@@ -66,6 +66,7 @@ func (v *validator) upstreams(c Config) {
 		}
 		v.target(at, u)
 		v.enum(at+".era", string(u.Era), u.Era.Values())
+		v.enum(at+".isolation", string(u.Isolation), u.Isolation.Values())
 		v.headers(at, u)
 		v.outbound(at, u, c)
 		v.upstreamScopes(at, u, c)

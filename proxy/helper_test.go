@@ -164,6 +164,9 @@ func (c *caller) Call(ctx context.Context, r upstream.Request, h upstream.Handle
 	c.mu.Lock()
 	c.requests = append(c.requests, r)
 	c.mu.Unlock()
+	if s, ok := h.(upstream.Starter); ok {
+		s.Started()
+	}
 	if c.call == nil {
 		return result(`{"content":[]}`), nil
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"taskgate/upstream"
 	"taskgate/wire"
@@ -43,8 +42,6 @@ func (x *run) begin(ctx context.Context, params wire.Object) ended {
 	if err := admit(ctx, x.call.shares()...); err != nil {
 		return ended{err: err}
 	}
-	x.startClocks()
-	x.sent = time.Now()
 	return x.readReply(x.send(ctx, x.flight.ID, params))
 }
 

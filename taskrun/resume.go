@@ -43,7 +43,6 @@ func (x *run) continueFrom(rec *taskroute.Record) {
 
 // resume waits for no turn: the upstream runs the call already.
 func (x *run) resume(ctx context.Context, params wire.Object) (upstream.Reply, error) {
-	x.startClocks()
 	reply, err := x.r.upstreams[x.call.Upstream].Resume(ctx, x.resuming, x.call.toUpstream(x.flight.ID, params), x)
 	if err == nil {
 		x.r.metrics.resumed.Inc()

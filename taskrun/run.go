@@ -129,6 +129,14 @@ func (c *Call) toUpstream(id uint64, params wire.Object) upstream.Request {
 	}
 }
 
+// Started implements upstream.Starter: from here on the upstream is using its time.
+func (x *run) Started() {
+	if x.sent.IsZero() {
+		x.sent = time.Now()
+	}
+	x.startClocks()
+}
+
 func (x *run) startClocks() {
 	x.whole.start()
 	x.idle.start()

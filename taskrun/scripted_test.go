@@ -37,6 +37,9 @@ func (s *scripted) Call(ctx context.Context, r upstream.Request, h upstream.Hand
 }
 
 func (s *scripted) play(ctx context.Context, p *played) (upstream.Reply, error) {
+	if s, ok := p.handler.(upstream.Starter); ok {
+		s.Started()
+	}
 	p.ctx, p.end, p.left = ctx, make(chan ended, 1), make(chan struct{})
 	defer close(p.left)
 	s.mu.Lock()

@@ -40,7 +40,7 @@ func client(token string, life time.Duration) *Credentials {
 	return &Credentials{Token: token, Expires: time.Now().Add(life)}
 }
 
-func callWith(t *testing.T, h *HTTP, c *Credentials, id uint64) error {
+func callWith(t *testing.T, h *Connector, c *Credentials, id uint64) error {
 	t.Helper()
 	ctx := t.Context()
 	if c != nil {

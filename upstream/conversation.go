@@ -42,7 +42,7 @@ func (c *conversation) send(ctx context.Context, asTask bool) (answer, error) {
 	if asTask {
 		params = withTask(params)
 	}
-	a, err := c.legacy.endpoint.exchange(ctx, outgoing{
+	a, err := c.session.line.exchange(ctx, outgoing{
 		message: wire.Message{ID: number(c.request.ID), Method: c.request.Method, Params: params.Bytes()},
 		header:  c.header,
 		abandon: func() { c.abandon(ctx) },
@@ -92,13 +92,15 @@ func (c *conversation) begin(ctx context.Context, m wire.Message) {
 	ctx, cancel := context.WithCancel(ctx)
 	if !c.admit(m.ID, cancel) {
 		defer cancel()
-		// Here and now, so that the stream is read no faster than it is refused.
-		c.reply(ctx, m.Method, wire.Failure(m.ID, wire.Errorf(wire.CodeInternal, "more than %d requests at once", maxQuestions)))
+		if c.session.channel == nil { // which has a limit of its own, and may not be waited for
+			// Here and now, so that the stream is read no faster than it is refused.
+			c.reply(ctx, m.Method, wire.Failure(m.ID, wire.Errorf(wire.CodeInternal, "more than %d requests at once", maxQuestions)))
+		}
 		return
 	}
 	c.keep(nil)
 	c.asking.Add(1)
-	c.legacy.endpoint.running.Go(func() {
+	c.legacy.running.Go(func() {
 		defer cancel()
 		answer := c.answer(ctx, m)
 		c.asking.Done()
@@ -188,7 +190,7 @@ const answerTimeout = 10 * time.Second
 func (c *conversation) post(ctx context.Context, answer wire.Message) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
-	return c.legacy.endpoint.post(ctx, answer, c.header)
+	return c.session.line.post(ctx, answer, c.header)
 }
 
 // wait returns false when ctx has ended first.
@@ -233,9 +235,7 @@ func (c *conversation) abandon(ctx context.Context) {
 func (c *conversation) sendCancelled(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.legacy.opts.CancelTimeout)
 	defer cancel()
-	params := wire.Object{}.With("requestId", number(c.request.ID)).With("reason", wire.Quote("nobody waits for the response any more"))
-	m := wire.Message{Method: "notifications/cancelled", Params: params.Bytes()}
-	if err := c.legacy.endpoint.post(ctx, m, c.header); err != nil {
+	if err := c.session.line.post(ctx, cancelled(number(c.request.ID)), c.header); err != nil {
 		c.legacy.opts.Log.Debug("upstream was not told of a cancellation", zap.String("upstream", c.legacy.opts.Name), LogError(err))
 	}
 }

@@ -24,17 +24,17 @@ const headerPatience = 2 * time.Second
 // server/resources#subscriptions).
 func (l *legacy) listen(ctx context.Context, r ListenRequest, wants <-chan wire.Filter, to *audience) (doubt bool, err error) {
 	header := callHeader(r.request(), Legacy)
-	s, err := l.sessions.acquire(ctx, keyOf(r.request()), header, func(ctx context.Context) (*session, error) {
+	s, err := l.sessions.acquire(ctx, l.opts.Isolation.key(r.request()), r.request(), header, func(ctx context.Context) (*session, error) {
 		return l.open(ctx, r.Capabilities.Interactive(), header)
 	})
 	if err != nil {
 		return noLegacy(err), err
 	}
-	defer l.sessions.release(s)
+	defer l.sessions.release(s, r.request())
 	if s.mute() {
 		return false, errDeaf
 	}
-	ear := &ear{legacy: l, session: s, header: header, to: to, uris: map[string]bool{}}
+	ear := &ear{legacy: l, session: s, header: header, to: to, hear: to.hear, uris: map[string]bool{}}
 	err = ear.run(ctx, wants)
 	if errors.Is(err, errSessionLost) {
 		l.sessions.drop(s)
@@ -51,6 +51,7 @@ type ear struct {
 	session *session
 	header  http.Header
 	to      *audience
+	hear    func(method string, params wire.Raw)
 	uris    map[string]bool // subscribed to; the value is that it was agreed to
 }
 
@@ -73,7 +74,7 @@ func (e *ear) run(ctx context.Context, wants <-chan wire.Filter) error {
 	defer reading.Wait()
 	defer cancel()
 	agreed, broke := make(chan struct{}), make(chan error, 1)
-	reading.Go(func() { broke <- e.read(ctx, func() { close(agreed) }) })
+	reading.Go(func() { broke <- e.session.line.overhear(ctx, e, func() { close(agreed) }) })
 	patience := time.NewTimer(headerPatience)
 	defer patience.Stop()
 	select {
@@ -101,10 +102,10 @@ func (e *ear) run(ctx context.Context, wants <-chan wire.Filter) error {
 	}
 }
 
-// read reads the session's GET stream. agreed is called once the server has.
-func (e *ear) read(ctx context.Context, agreed func()) error {
+// overhear implements line: it reads the session's GET stream.
+func (at *endpoint) overhear(ctx context.Context, e *ear, agreed func()) error {
 	var sent atomic.Bool
-	resp, err := e.legacy.endpoint.do(ctx, http.MethodGet, nil, e.session.headers(e.header), &sent)
+	resp, err := at.do(ctx, http.MethodGet, nil, e.session.headers(e.header), &sent)
 	if err != nil {
 		return err
 	}
@@ -113,14 +114,14 @@ func (e *ear) read(ctx context.Context, agreed func()) error {
 		return err
 	}
 	agreed()
-	return e.legacy.endpoint.events(resp, func(ev wire.Event) error {
+	return at.events(resp, func(ev wire.Event) error {
 		for m, bad := range messages(ev) {
 			switch {
 			case bad != nil: // passed over
 			case m.IsRequest():
 				e.refuse(ctx, m)
 			case m.IsNotification():
-				e.to.hear(m.Method, m.Params)
+				e.hear(m.Method, m.Params)
 			}
 		}
 		return nil
@@ -151,13 +152,7 @@ func (l *legacy) isDeaf(ctx context.Context, s *session) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, headerPatience)
 	defer cancel()
-	var sent atomic.Bool
-	resp, err := l.endpoint.do(ctx, http.MethodGet, nil, s.headers(s.header), &sent)
-	if err != nil {
-		return false
-	}
-	defer resp.Body.Close()
-	return errors.Is(s.refusesStream(resp), errDeaf)
+	return errors.Is(s.line.overhear(ctx, &ear{legacy: l, session: s, header: s.header, hear: func(string, wire.Raw) {}}, cancel), errDeaf)
 }
 
 // refuse answers a request that belongs to no call, so that there is nobody to
@@ -169,7 +164,7 @@ func (e *ear) refuse(ctx context.Context, m wire.Message) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.legacy.opts.CancelTimeout)
 	defer cancel()
-	if err := e.legacy.endpoint.post(ctx, answer, e.session.headers(e.header)); err != nil {
+	if err := e.session.line.post(ctx, answer, e.session.headers(e.header)); err != nil {
 		e.legacy.opts.Log.Debug("upstream did not take an answer", zap.String("upstream", e.legacy.opts.Name), zap.String("method", m.Method))
 	}
 }

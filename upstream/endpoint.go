@@ -23,33 +23,9 @@ type endpoint struct {
 	transport transport
 	opts      Options
 	running   *sync.WaitGroup // what goes on for a moment after an exchange
-	name      string          // tells the ids of this connector's own requests from another's
-	errands   atomic.Uint64   // counts them
 }
 
-// outgoing is one message to be POSTed.
-type outgoing struct {
-	message wire.Message
-	header  http.Header // in addition to the endpoint's own
-	// abandon tells the upstream that nobody waits any more, before the stream
-	// is closed. nil: closing the stream says so.
-	abandon func()
-	// seen gets each event of the response stream; may be nil.
-	seen func(wire.Event)
-}
-
-// answer is the response to a request.
-type answer struct {
-	Reply
-	status  int    // HTTP status
-	named   bool   // it carries the request's id
-	whole   bool   // nothing comes after it
-	session string // the Mcp-Session-Id that came with it
-}
-
-// exchange sends a request and returns its response, having handed every other
-// message on the response stream to receive. When ctx ends first the error
-// wraps ctx.Err(); all others are *Error.
+// exchange implements line: what belongs to a request is on its response stream.
 func (e *endpoint) exchange(ctx context.Context, out outgoing, receive func(wire.Message)) (answer, error) {
 	var sent atomic.Bool
 	stream, closeStream := context.WithCancel(context.WithoutCancel(ctx))
@@ -140,7 +116,7 @@ func isKind(err error, kind ErrorKind) bool {
 	return errors.As(err, &e) && e.Kind == kind
 }
 
-// post sends a message that wants no response: a notification or an answer.
+// post implements line.
 func (e *endpoint) post(ctx context.Context, m wire.Message, header http.Header) error {
 	return e.tell(ctx, http.MethodPost, m.Bytes(), header)
 }

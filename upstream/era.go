@@ -16,7 +16,7 @@ import (
 // detector finds out the era of the upstream and remembers it. It is a property
 // of the server, but the server behind a URL may be replaced.
 type detector struct {
-	modern  *modern
+	probe   func(context.Context, Request) (Era, error)
 	opts    Options
 	metrics *metrics
 	probes  *flights[string, Era]
@@ -33,7 +33,7 @@ func (d *detector) era(ctx context.Context, r Request) (Era, error) {
 	}
 	// A probe carries the headers of one principal, so only that one shares it.
 	return d.probes.do(ctx, r.Principal, func(ctx context.Context) (Era, error) {
-		era, err := d.probe(ctx, callHeader(r, Legacy)) // Mcp-Param-* are of the call alone
+		era, err := d.probe(ctx, r)
 		if err != nil {
 			d.metrics.probes.WithLabelValues("inconclusive").Inc()
 			return "", err
@@ -77,19 +77,26 @@ func (d *detector) forget(was Era) {
 
 // probe asks server/discover. What may change by itself (a server that fails,
 // is silent or wants other credentials) is an *Error and no verdict.
-func (d *detector) probe(ctx context.Context, header http.Header) (Era, error) {
-	a, err := d.modern.discover(ctx, header)
+func (d *modern) probe(ctx context.Context, header http.Header) (Era, error) {
+	a, err := d.discover(ctx, header)
 	switch {
 	case unknownToIt(err):
 		return Legacy, nil
 	case err != nil:
 		return "", err
-	case a.Error != nil:
-		return eraOfError(wire.ParseError(a.Error)), nil
-	case supports(a.Result, "supportedVersions"):
-		return Modern, nil
 	}
-	return Legacy, nil // some legacy servers know the method too
+	return eraOf(a.Reply), nil
+}
+
+// eraOf reads the answer to server/discover.
+func eraOf(r Reply) Era {
+	switch {
+	case r.Error != nil:
+		return eraOfError(wire.ParseError(r.Error))
+	case supports(r.Result, "supportedVersions"):
+		return Modern
+	}
+	return Legacy // some legacy servers know the method too
 }
 
 // unknownToIt tells the failures of server/discover that are an answer in

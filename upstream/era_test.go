@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func connectAuto(t *testing.T, s *scripted) *HTTP {
+func connectAuto(t *testing.T, s *scripted) *Connector {
 	t.Helper()
 	return connect(t, Options{URL: s.URL, InitializeTimeout: 200 * time.Millisecond})
 }

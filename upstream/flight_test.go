@@ -67,7 +67,7 @@ func TestRunEndsIdleSessionsUntilItsContextEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.sessions.put(&session{})
+		h.sessions.put(newSession(h.endpoint))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- h.Run(ctx) }()

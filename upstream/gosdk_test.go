@@ -161,7 +161,7 @@ func TestGoSDK(t *testing.T) {
 // cancels checks that a call can be cancelled while it runs, and that the tool
 // learns of it where the server cares: a stateless one lets it run on, as of
 // 1.8.0, whether the stream is closed or a notification comes.
-func (s *goSDK) cancels(t *testing.T, h *HTTP, o mcp.StreamableHTTPOptions) {
+func (s *goSDK) cancels(t *testing.T, h *Connector, o mcp.StreamableHTTPOptions) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -235,7 +235,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			if err := h.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			for _, ours := range []string{"(*HTTP)", "(*endpoint)", "(*conversation)", "(*flights"} {
+			for _, ours := range []string{"(*Connector)", "(*endpoint)", "(*conversation)", "(*flights"} {
 				check(t, "left when Close returns: "+ours, strings.Contains(goroutines(), "taskgate/upstream."+ours), false)
 			}
 		})
@@ -247,7 +247,7 @@ func goroutines() string {
 	return string(b[:runtime.Stack(b, true)])
 }
 
-func manyCalls(t *testing.T, h *HTTP) {
+func manyCalls(t *testing.T, h *Connector) {
 	var wg sync.WaitGroup
 	for i := range 200 {
 		r := toolCall(uint64(i+1), "progress", `{}`)
@@ -277,11 +277,11 @@ func manyCalls(t *testing.T, h *HTTP) {
 // The Go SDK's event store keeps streams apart and goes live.
 func TestGoSDKCallsAreResumed(t *testing.T) {
 	s := startGoSDK(t, mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)})
-	fresh := func() *HTTP { return connect(t, Options{URL: s.URL, Retry: 50 * time.Millisecond}) }
-	call := func(h *HTTP, id uint64, tool string, k *keeper) *pending {
+	fresh := func() *Connector { return connect(t, Options{URL: s.URL, Retry: 50 * time.Millisecond}) }
+	call := func(h *Connector, id uint64, tool string, k *keeper) *pending {
 		return begin(t, func(ctx context.Context) (Reply, error) { return h.Call(ctx, toolCall(id, tool, `{}`), k) })
 	}
-	resume := func(h *HTTP, tool string, from, to *keeper) *pending {
+	resume := func(h *Connector, tool string, from, to *keeper) *pending {
 		return begin(t, func(ctx context.Context) (Reply, error) {
 			return h.Resume(ctx, from.got().bytes(), toolCall(99, tool, `{}`), to)
 		})

@@ -5,16 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"go.uber.org/zap"
 
 	"taskgate/wire"
 )
 
-// legacy speaks the revisions that open with initialize, over Streamable HTTP
-// (2025-03-26 to 2025-11-25).
+// legacy speaks the revisions that open with initialize (2024-11-05 to
+// 2025-11-25), each session over a line of its own.
 type legacy struct {
-	endpoint *endpoint
+	connect  func(ctx context.Context, header http.Header) (line, error)
+	endpoint *endpoint // where calls are found again
+	ids      *ownIDs
+	running  *sync.WaitGroup
 	sessions *pool
 	adopted  adopted
 	listing  *flights[*session, struct{}] // of tools
@@ -34,12 +38,13 @@ func (l *legacy) call(ctx context.Context, r Request, h Handler) (reply Reply, d
 	header := callHeader(r, Legacy)
 	open := func(ctx context.Context) (*session, error) { return l.open(ctx, r.Capabilities.Interactive(), header) }
 	for attempt := 1; ; attempt++ {
-		s, err := l.sessions.acquire(ctx, keyOf(r), header, open)
+		s, err := l.sessions.acquire(ctx, l.opts.Isolation.key(r), r, header, open)
 		if err != nil {
 			return Reply{}, noLegacy(err), err
 		}
+		started(h)
 		a, err := l.callIn(ctx, s, header, r, h)
-		l.sessions.release(s)
+		l.sessions.release(s, r)
 		if !s.lost(a, err) {
 			return a.Reply, a.modernOnly(), err
 		}
@@ -64,7 +69,7 @@ func (l *legacy) callIn(ctx context.Context, s *session, header http.Header, r R
 func (l *legacy) converse(ctx context.Context, s *session, header http.Header, r Request, h Handler, begin func(context.Context, *conversation) (answer, error)) (answer, error) {
 	callCtx, fail := context.WithCancelCause(ctx)
 	c := &conversation{legacy: l, session: s, header: s.headers(header), request: r, handler: h, fail: fail,
-		questions: map[string]context.CancelFunc{}, begun: s.begun.Load(), place: token{Session: s.id, Version: s.version, Request: r.ID}}
+		questions: map[string]context.CancelFunc{}, begun: s.begun.Load(), place: token{Session: s.id, Version: s.version, Request: r.ID, passing: s.channel != nil}}
 	a, err := begin(callCtx, c)
 	fail(nil)
 	c.streams.Wait() // before asking: they may add to it until they have ended
@@ -84,12 +89,16 @@ func (l *legacy) converse(ctx context.Context, s *session, header http.Header, r
 func (l *legacy) open(ctx context.Context, capabilities wire.Raw, header http.Header) (*session, error) {
 	var s *session
 	err := within(ctx, l.opts.InitializeTimeout, "initialize", func(ctx context.Context) (err error) {
-		if s, err = l.initialize(ctx, capabilities, header); err != nil {
+		at, err := l.connect(ctx, header)
+		if err != nil {
 			return err
 		}
-		err = l.endpoint.post(ctx, wire.Message{Method: "notifications/initialized"}, s.headers(header))
+		s = newSession(at)
+		if err = l.initialize(ctx, s, capabilities, header); err == nil {
+			err = at.post(ctx, wire.Message{Method: "notifications/initialized"}, s.headers(header))
+		}
 		if err != nil {
-			l.end(context.WithoutCancel(ctx), s)
+			at.hangUp(context.WithoutCancel(ctx), s)
 		}
 		return err
 	})
@@ -99,27 +108,26 @@ func (l *legacy) open(ctx context.Context, capabilities wire.Raw, header http.He
 	return s, err
 }
 
-func (l *legacy) initialize(ctx context.Context, capabilities wire.Raw, header http.Header) (*session, error) {
+func (l *legacy) initialize(ctx context.Context, s *session, capabilities wire.Raw, header http.Header) error {
 	params := wire.Object{}.With("protocolVersion", wire.Quote(wire.LegacyVersion)).
 		With("capabilities", capabilities).With("clientInfo", l.opts.clientInfo())
-	a, err := l.endpoint.exchange(ctx, outgoing{
+	a, err := s.line.exchange(ctx, outgoing{
 		message: wire.Message{ID: number(handshakeID), Method: "initialize", Params: params.Bytes()},
 		header:  header,
 	}, func(wire.Message) {})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if a.Error != nil {
-		return nil, &Error{Kind: Incompatible, Status: a.status, Err: wire.ParseError(a.Error)}
+		return &Error{Kind: Incompatible, Status: a.status, Err: wire.ParseError(a.Error)}
 	}
-	s := &session{id: a.session, init: a.Result, header: header, client: credentialsOf(ctx)}
+	s.id, s.init, s.header, s.client = a.session, a.Result, header, credentialsOf(ctx)
 	result, _ := wire.ParseObject(a.Result) // what is no object has no version either
 	s.version, _ = wire.String(result.Get("protocolVersion"))
 	if !knownLegacy(s.version) {
-		l.end(ctx, s)
-		return nil, &Error{Kind: Incompatible, Status: a.status, Err: fmt.Errorf("the server wants protocol version %.40q", s.version)}
+		return &Error{Kind: Incompatible, Status: a.status, Err: fmt.Errorf("the server wants protocol version %.40q", s.version)}
 	}
-	return s, nil
+	return nil
 }
 
 // knownLegacy tells the versions that a server may answer to the newest one.
@@ -132,28 +140,30 @@ func knownLegacy(version string) bool {
 	return false
 }
 
-// end tells the server that the session is over, within CancelTimeout. The
-// server may well refuse (405).
-func (l *legacy) end(ctx context.Context, s *session) {
+// hangUp implements line: it tells the server that the session is over, within
+// CancelTimeout. The server may well refuse (405).
+func (e *endpoint) hangUp(ctx context.Context, s *session) {
 	if s.id == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(WithCredentials(ctx, s.client), l.opts.CancelTimeout)
+	ctx, cancel := context.WithTimeout(WithCredentials(ctx, s.client), e.opts.CancelTimeout)
 	defer cancel()
-	if err := l.endpoint.tell(ctx, http.MethodDelete, nil, s.headers(s.header)); err != nil {
-		l.opts.Log.Debug("upstream did not end the session", zap.String("upstream", l.opts.Name), LogError(err))
+	if err := e.tell(ctx, http.MethodDelete, nil, s.headers(s.header)); err != nil {
+		e.opts.Log.Debug("upstream did not end the session", zap.String("upstream", e.opts.Name), LogError(err))
 	}
 }
 
 // info opens a session of its own, so that the answer is that of the server
-// as it is now.
+// as it is now. A program stays what it is while it runs.
 func (l *legacy) info(ctx context.Context) (info Info, doubt bool, err error) {
-	s, err := l.open(ctx, wire.Raw(`{}`), nil)
-	if err != nil {
-		return Info{}, noLegacy(err), err
+	s := l.sessions.anyChannel(Legacy)
+	if s == nil {
+		if s, err = l.open(ctx, wire.Raw(`{}`), nil); err != nil {
+			return Info{}, noLegacy(err), err
+		}
+		defer s.line.hangUp(context.WithoutCancel(ctx), s)
 	}
 	deaf := l.isDeaf(ctx, s)
-	l.end(context.WithoutCancel(ctx), s)
 	o, _ := wire.ParseObject(s.init) // initialize has seen that it is one
 	return Info{Capabilities: o.Get("capabilities"), ServerInfo: o.Get("serverInfo"), Instructions: o.Get("instructions"), Deaf: deaf}, false, nil
 }

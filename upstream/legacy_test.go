@@ -14,7 +14,7 @@ import (
 	"taskgate/wire"
 )
 
-func connectLegacy(t *testing.T, s *scripted, o Options) *HTTP {
+func connectLegacy(t *testing.T, s *scripted, o Options) *Connector {
 	t.Helper()
 	o.URL, o.Era = s.URL, Legacy
 	return connect(t, o)

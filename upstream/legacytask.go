@@ -45,7 +45,7 @@ func (c *conversation) followTask(ctx context.Context, s taskState) (answer, err
 	t := &legacyTask{conversation: c, id: s.id, end: make(chan ending, 1)}
 	defer cancel()
 	c.keep(func(place *token) { place.Task, place.Event = s.id, "" })
-	reply, err := (&remoteTask{opts: c.legacy.opts, handler: c.handler, dialect: t}).follow(ctx, s)
+	reply, err := (&remoteTask{opts: c.legacy.opts, handler: c.handler, dialect: t, passing: c.session.channel != nil}).follow(ctx, s)
 	return answer{Reply: reply}, err
 }
 
@@ -53,8 +53,8 @@ func (c *conversation) followTask(ctx context.Context, s taskState) (answer, err
 // stream belongs to the call, and so goes on until ctx ends.
 func (t *legacyTask) errand(ctx, limited context.Context, method string) (answer, error) {
 	c := t.conversation
-	return c.legacy.endpoint.exchange(limited, outgoing{
-		message: wire.Message{ID: c.legacy.endpoint.nextID(), Method: method, Params: wire.Object{}.With("taskId", wire.Quote(t.id)).Bytes()},
+	return c.session.line.exchange(limited, outgoing{
+		message: wire.Message{ID: c.legacy.ids.next(), Method: method, Params: wire.Object{}.With("taskId", wire.Quote(t.id)).Bytes()},
 		header:  c.header,
 	}, func(m wire.Message) { c.receive(ctx, m) })
 }

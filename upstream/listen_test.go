@@ -17,7 +17,7 @@ import (
 const tellsAll = `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true}}`
 
 // subscribe listens on behalf of ann until the test ends.
-func subscribe(t *testing.T, h *HTTP, want wire.Filter) *Subscription {
+func subscribe(t *testing.T, h *Connector, want wire.Filter) *Subscription {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()

@@ -13,6 +13,7 @@ type metrics struct {
 	opened   prometheus.Counter
 	lost     prometheus.Counter
 	sessions prometheus.GaugeFunc
+	ended    prometheus.Counter
 
 	streams       prometheus.GaugeFunc
 	streamsBroken prometheus.Counter
@@ -32,7 +33,8 @@ func newMetrics(sessions, streams func() int) *metrics {
 		probes:   prometheus.NewCounterVec(counter("probes_total", "Probes of the protocol era."), []string{"verdict"}),
 		opened:   prometheus.NewCounter(counter("sessions_opened_total", "Legacy sessions that were opened.")),
 		lost:     prometheus.NewCounter(counter("sessions_lost_total", "Calls whose session the upstream did not know any more.")),
-		sessions: gauge("sessions", "Legacy sessions that are open.", sessions),
+		sessions: gauge("sessions", "Legacy sessions that are open, or processes of a program.", sessions),
+		ended:    prometheus.NewCounter(counter("processes_failed_total", "Processes that could not be started or have ended by themselves.")),
 
 		streams:       gauge("listen_streams", "Streams that are listened to, or wait to be opened again.", streams),
 		streamsBroken: prometheus.NewCounter(counter("listen_streams_broken_total", "Streams listened to that broke or could not be opened.")),
@@ -42,7 +44,7 @@ func newMetrics(sessions, streams func() int) *metrics {
 
 func (m *metrics) register(r prometheus.Registerer, upstream string) (unregister func(), err error) {
 	r = prometheus.WrapRegistererWith(prometheus.Labels{"upstream": upstream}, r)
-	all := []prometheus.Collector{m.failures, m.probes, m.opened, m.lost, m.sessions, m.streams, m.streamsBroken, m.unheard}
+	all := []prometheus.Collector{m.failures, m.probes, m.opened, m.lost, m.sessions, m.ended, m.streams, m.streamsBroken, m.unheard}
 	unregister = func() {
 		for _, c := range all {
 			r.Unregister(c)

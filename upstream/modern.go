@@ -12,9 +12,11 @@ import (
 
 // modern speaks 2026-07-28: every request stands alone.
 type modern struct {
-	endpoint *endpoint
-	opts     Options
-	tasks    tasksNeeded
+	line    line
+	ids     *ownIDs
+	opts    Options
+	tasks   *tasksNeeded
+	passing bool // as in token
 }
 
 // call sends the request. Closing the stream is how it is cancelled. A tool that
@@ -29,6 +31,7 @@ func (d *modern) call(ctx context.Context, r Request, h Handler) (reply Reply, d
 		deliver(h, r.ID, m)
 	}
 	declare := tool != "" && d.tasks.by(tool)
+	started(h)
 	a, err := d.send(ctx, number(r.ID), r, declare, receive)
 	if err == nil && tool != "" && !declare && a.wantsTasks() {
 		d.tasks.note(tool)
@@ -59,7 +62,7 @@ func (d *modern) send(ctx context.Context, id wire.Raw, r Request, tasks bool, r
 	}
 	header := callHeader(r, Modern)
 	wire.SetHeaders(header, r.Method, params)
-	return d.endpoint.exchange(ctx, outgoing{
+	return d.line.exchange(ctx, outgoing{
 		message: wire.Message{ID: id, Method: r.Method, Params: params.Bytes()},
 		header:  header,
 	}, receive)
@@ -100,6 +103,11 @@ func (d *modern) info(ctx context.Context) (info Info, doubt bool, err error) {
 	if err != nil {
 		return Info{}, wrongEndpoint(err), err
 	}
+	return a.info()
+}
+
+// info reads the answer to server/discover.
+func (a answer) info() (info Info, doubt bool, err error) {
 	if a.Error != nil {
 		return Info{}, a.legacyOnly(), &Error{Kind: Incompatible, Status: a.status, Err: wire.ParseError(a.Error)}
 	}

@@ -10,7 +10,7 @@ import (
 	"taskgate/wire"
 )
 
-func connectModern(t *testing.T, s *scripted) *HTTP {
+func connectModern(t *testing.T, s *scripted) *Connector {
 	t.Helper()
 	return connect(t, Options{URL: s.URL, Era: Modern})
 }

@@ -63,8 +63,8 @@ func (d *modern) follow(ctx context.Context, r Request, h Handler, s taskState) 
 	t := &modernTask{modern: d, request: r, handler: h, id: s.id, asked: map[string]bool{}, end: make(chan ending, 1)}
 	defer t.asking.Wait()
 	defer cancel()
-	keepAt(h, token{Modern: true, Task: s.id})
-	return (&remoteTask{opts: d.opts, handler: h, dialect: t}).follow(ctx, s)
+	keepAt(h, token{Modern: true, Task: s.id, passing: d.passing})
+	return (&remoteTask{opts: d.opts, handler: h, dialect: t, passing: d.passing}).follow(ctx, s)
 }
 
 // modernTask is a task of SEP-2663.

@@ -25,7 +25,7 @@ const (
 	Modern Era = "modern"
 )
 
-// Options of NewHTTP. A zero limit, time or hook means its default.
+// Options of NewHTTP and NewCommand. A zero limit, time or hook means its default.
 type Options struct {
 	// Name tells the upstream from others in logs and metrics.
 	Name string
@@ -45,6 +45,11 @@ type Options struct {
 	// MaxSessions limits the legacy sessions that are open at once; half as many
 	// streams are listened to, at most. Default: 1000.
 	MaxSessions int
+	// Isolation says who may share a session. Default: PerPrincipal.
+	Isolation Isolation
+	// Patience is how long a call waits for a session when all that are allowed are
+	// in use. Default: not at all.
+	Patience time.Duration
 	// SessionIdle is how long a session without calls is kept. Default: 5 min.
 	SessionIdle time.Duration
 	// ConnectTimeout limits the dialling and the TLS handshake, each. Default: 5 s.
@@ -80,6 +85,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	setDefault(&o.Era, Auto)
+	setDefault(&o.Isolation, PerPrincipal)
 	setDefault(&o.Version, "unknown")
 	setDefault(&o.MaxResponse, 16<<20)
 	setDefault(&o.MaxEvent, 16<<20)
@@ -110,6 +116,13 @@ func (o Options) check() error {
 	if o.Era != Auto && o.Era != Legacy && o.Era != Modern {
 		return fmt.Errorf("era %q: must be auto, legacy or modern", o.Era)
 	}
+	if o.Isolation != Shared && o.Isolation != PerPrincipal && o.Isolation != PerCall {
+		return fmt.Errorf("isolation %q: must be shared, principal or call", o.Isolation)
+	}
+	return nil
+}
+
+func (o Options) checkURL() error {
 	u, err := url.Parse(o.URL)
 	if err != nil {
 		var bad *url.Error

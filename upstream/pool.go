@@ -3,49 +3,86 @@ package upstream
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 )
 
-// pool holds one session a key. One with running calls is never closed.
+// pool holds the open sessions. One with running calls is never closed.
 type pool struct {
 	opts    Options
+	running *sync.WaitGroup
 	opening *flights[sessionKey, *session]
-	// end tells the server that a session is over.
-	end func(context.Context, *session)
 
 	mu       sync.Mutex
-	sessions map[sessionKey]*session
-	reserved int // places of sessions that are being opened
+	sessions map[sessionKey][]*session
+	reserved int           // places of sessions that are being opened
+	freed    chan struct{} // closed and replaced when a call has left a session
 }
 
-// acquire returns the session of the key, opened if need be, with a call more.
-// release must follow.
-func (p *pool) acquire(ctx context.Context, key sessionKey, header http.Header, open func(context.Context) (*session, error)) (*session, error) {
+func newPool(o Options, running *sync.WaitGroup) *pool {
+	return &pool{opts: o, running: running, opening: newFlights[sessionKey, *session](running),
+		sessions: map[sessionKey][]*session{}, freed: make(chan struct{})}
+}
+
+// acquire returns a session of the key that can take the request, opened if need
+// be, with a call more. release must follow. When all places are taken, it waits
+// for one for as long as Options.Patience.
+func (p *pool) acquire(ctx context.Context, key sessionKey, r Request, header http.Header, open func(context.Context) (*session, error)) (*session, error) {
+	patience := time.NewTimer(p.opts.Patience)
+	defer patience.Stop()
 	for {
-		if s := p.take(key, header, credentialsOf(ctx)); s != nil {
+		freed := p.nextFreed()
+		if s := p.take(key, r.mayAsk(), header, credentialsOf(ctx)); s != nil {
 			return s, nil
 		}
 		_, err := p.opening.do(ctx, key, func(ctx context.Context) (*session, error) { return p.open(ctx, key, open) })
-		if err != nil {
+		switch {
+		case err == nil:
+			continue
+		case !isKind(err, Full) || p.opts.Patience == 0:
 			return nil, err
+		}
+		select {
+		case <-freed:
+		case <-patience.C:
+			return nil, err
+		case <-ctx.Done():
+			return nil, ended(ctx, nil)
 		}
 	}
 }
 
-func (p *pool) take(key sessionKey, header http.Header, client *Credentials) *session {
+func (p *pool) nextFreed() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.sessions[key]
-	if s != nil {
-		s.calls++
-		s.begun.Add(1)
-		s.header, s.client = header, client
+	return p.freed
+}
+
+func (p *pool) take(key sessionKey, asks bool, header http.Header, client *Credentials) *session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forget(key, (*session).ended)
+	for _, s := range p.sessions[key] {
+		if s.takes(asks) {
+			s.calls++
+			s.begun.Add(1)
+			if asks {
+				s.asking++
+			}
+			s.header, s.client = header, client
+			return s
+		}
 	}
-	return s
+	return nil
+}
+
+// forget takes sessions of a key out that are good for nothing any more.
+func (p *pool) forget(key sessionKey, bad func(*session) bool) {
+	if p.sessions[key] = slices.DeleteFunc(p.sessions[key], bad); len(p.sessions[key]) == 0 {
+		delete(p.sessions, key)
+	}
 }
 
 func (p *pool) open(ctx context.Context, key sessionKey, open func(context.Context) (*session, error)) (*session, error) {
@@ -55,7 +92,7 @@ func (p *pool) open(ctx context.Context, key sessionKey, open func(context.Conte
 	}
 	defer p.unreserve()
 	if victim != nil {
-		p.end(ctx, victim)
+		victim.line.hangUp(ctx, victim)
 	}
 	s, err := open(ctx)
 	if err != nil {
@@ -71,20 +108,22 @@ func (p *pool) open(ctx context.Context, key sessionKey, open func(context.Conte
 func (p *pool) reserve() (victim *session, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.sessions)+p.reserved >= p.opts.MaxSessions {
+	if p.count()+p.reserved >= p.opts.MaxSessions {
 		if victim = p.oldestIdle(); victim == nil {
 			return nil, &Error{Kind: Full, Err: fmt.Errorf("all %d sessions that are allowed are in use", p.opts.MaxSessions)}
 		}
-		delete(p.sessions, victim.key)
+		p.forget(victim.key, func(s *session) bool { return s == victim })
 	}
 	p.reserved++
 	return victim, nil
 }
 
 func (p *pool) oldestIdle() (oldest *session) {
-	for _, s := range p.sessions {
-		if s.calls == 0 && (oldest == nil || s.idleSince.Before(oldest.idleSince)) {
-			oldest = s
+	for _, list := range p.sessions {
+		for _, s := range list {
+			if s.calls == 0 && (oldest == nil || s.idleSince.Before(oldest.idleSince)) {
+				oldest = s
+			}
 		}
 	}
 	return oldest
@@ -94,58 +133,109 @@ func (p *pool) unreserve() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reserved--
+	p.tell()
 }
 
 func (p *pool) put(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.idleSince = p.opts.Now()
-	p.sessions[s.key] = s
+	p.sessions[s.key] = append(p.sessions[s.key], s)
 }
 
-func (p *pool) release(s *session) {
+// release takes the call out that acquire has put in. A session that was of that
+// call alone ends.
+func (p *pool) release(s *session, r Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.calls--
+	if r.mayAsk() {
+		s.asking--
+	}
 	s.idleSince = p.opts.Now()
+	if s.key.call != 0 && p.has(s) {
+		p.forget(s.key, func(t *session) bool { return t == s })
+		p.running.Go(func() { s.line.hangUp(context.Background(), s) })
+	}
+	p.tell()
+}
+
+func (p *pool) has(s *session) bool { return slices.Contains(p.sessions[s.key], s) }
+
+func (p *pool) tell() {
+	close(p.freed)
+	p.freed = make(chan struct{})
 }
 
 // drop forgets a session that the server does not know any more.
 func (p *pool) drop(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.sessions[s.key] == s {
-		delete(p.sessions, s.key)
-	}
+	p.forget(s.key, func(t *session) bool { return t == s })
 }
 
 func (p *pool) size() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.sessions)
+	return p.count()
 }
 
-// endIdle ends the sessions that have had no call since before.
-func (p *pool) endIdle(ctx context.Context, before time.Time) {
+func (p *pool) count() (n int) {
+	for _, list := range p.sessions {
+		n += len(list)
+	}
+	return n
+}
+
+// anyChannel is an open session of an era whose line is a channel; nil: there is
+// none.
+func (p *pool) anyChannel(era Era) *session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, list := range p.sessions {
+		for _, s := range list {
+			if key.era() == era && s.channel != nil && !s.ended() {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// end ends sessions, several at once.
+func (p *pool) end(ctx context.Context, sessions []*session) {
 	sem := make(chan struct{}, 16)
 	var wg sync.WaitGroup
-	for _, s := range p.takeIdle(before) {
+	for _, s := range sessions {
 		sem <- struct{}{}
 		wg.Go(func() {
-			p.end(ctx, s)
+			s.line.hangUp(ctx, s)
 			<-sem
 		})
 	}
 	wg.Wait()
 }
 
-func (p *pool) takeIdle(before time.Time) []*session {
+// endIdle ends the sessions that have had no call since before.
+func (p *pool) endIdle(ctx context.Context, before time.Time) {
+	p.end(ctx, p.remove(func(s *session) bool { return s.calls == 0 && s.idleSince.Before(before) }))
+}
+
+// endChannels ends the sessions that cannot outlive the gateway, whatever runs.
+func (p *pool) endChannels(ctx context.Context) {
+	p.end(ctx, p.remove(func(s *session) bool { return s.channel != nil }))
+}
+
+func (p *pool) remove(which func(*session) bool) (removed []*session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	idle := slices.Collect(maps.Values(p.sessions))
-	idle = slices.DeleteFunc(idle, func(s *session) bool { return s.calls > 0 || !s.idleSince.Before(before) })
-	for _, s := range idle {
-		delete(p.sessions, s.key)
+	for key := range p.sessions {
+		p.forget(key, func(s *session) bool {
+			if which(s) {
+				removed = append(removed, s)
+			}
+			return which(s)
+		})
 	}
-	return idle
+	return removed
 }

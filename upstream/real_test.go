@@ -164,8 +164,8 @@ func TestEverythingSessionsEndOnClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	var session string
-	for _, s := range h.sessions.sessions {
-		session = s.id
+	for _, list := range h.sessions.sessions {
+		session = list[0].id
 	}
 	if err := h.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -192,15 +192,17 @@ func TestEverythingSessionsEndOnClose(t *testing.T) {
 // server-everything replays, of all streams of the session, and never goes live.
 func TestEverythingIsResumed(t *testing.T) {
 	server := mcptest.Everything(t, "streamableHttp")
-	call := func(t *testing.T, h *HTTP, tool, arguments string, k *keeper) *pending {
+	call := func(t *testing.T, h *Connector, tool, arguments string, k *keeper) *pending {
 		return begin(t, func(ctx context.Context) (Reply, error) { return h.Call(ctx, toolCall(7, tool, arguments), k) })
 	}
-	resume := func(t *testing.T, h *HTTP, tool string, from, to *keeper) *pending {
+	resume := func(t *testing.T, h *Connector, tool string, from, to *keeper) *pending {
 		return begin(t, func(ctx context.Context) (Reply, error) {
 			return h.Resume(ctx, from.got().bytes(), toolCall(99, tool, `{}`), to)
 		})
 	}
-	fresh := func(t *testing.T) *HTTP { return connect(t, Options{URL: server.URL, Retry: 200 * time.Millisecond}) }
+	fresh := func(t *testing.T) *Connector {
+		return connect(t, Options{URL: server.URL, Retry: 200 * time.Millisecond})
+	}
 
 	t.Run("a long call", func(t *testing.T) {
 		h, k := fresh(t), newKeeper()

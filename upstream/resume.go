@@ -8,7 +8,7 @@ import (
 )
 
 // Resume implements Caller.
-func (h *HTTP) Resume(ctx context.Context, kept wire.Raw, r Request, hd Handler) (reply Reply, err error) {
+func (h *Connector) Resume(ctx context.Context, kept wire.Raw, r Request, hd Handler) (reply Reply, err error) {
 	if err := h.gate.enter(); err != nil {
 		return Reply{}, err
 	}
@@ -18,18 +18,28 @@ func (h *HTTP) Resume(ctx context.Context, kept wire.Raw, r Request, hd Handler)
 		return Reply{}, err
 	}
 	t, err := parseToken(kept)
-	switch {
-	case err != nil:
+	if err != nil {
 		return Reply{}, broken(0, "%w", err)
-	case t.Modern:
-		return h.modern.follow(ctx, r, hd, taskState{id: t.Task, status: wire.StatusWorking})
 	}
-	return h.legacy.resume(ctx, t, r, hd)
+	era := Legacy
+	if t.Modern {
+		era = Modern
+	}
+	started(hd)
+	return h.dialects[era].resume(ctx, t, r, hd)
+}
+
+// resume goes on with the task that the server made.
+func (d *modern) resume(ctx context.Context, t token, r Request, h Handler) (Reply, error) {
+	return d.follow(ctx, r, h, taskState{id: t.Task, status: wire.StatusWorking})
 }
 
 // resume takes a call of an earlier process up, in the session it began in.
 func (l *legacy) resume(ctx context.Context, t token, r Request, h Handler) (Reply, error) {
-	s, alone := l.adopted.enter(t)
+	if l.endpoint == nil {
+		return Reply{}, errPassed()
+	}
+	s, alone := l.adopted.enter(t, l.endpoint)
 	defer l.adopted.leave(s)
 	t.Shared = t.Shared || !alone
 	r.ID = t.Request
@@ -58,11 +68,11 @@ type adopted struct {
 	all map[string]*session // by id
 }
 
-func (ad *adopted) enter(t token) (s *session, alone bool) {
+func (ad *adopted) enter(t token, at *endpoint) (s *session, alone bool) {
 	ad.mu.Lock()
 	defer ad.mu.Unlock()
 	if s = ad.all[t.Session]; s == nil {
-		s = &session{id: t.Session, version: t.Version}
+		s = &session{line: at, id: t.Session, version: t.Version}
 		if ad.all == nil {
 			ad.all = map[string]*session{}
 		}

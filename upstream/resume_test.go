@@ -141,18 +141,18 @@ func newAsker(t *testing.T) *asker {
 	return s
 }
 
-func (s *asker) connect(t *testing.T) *HTTP {
+func (s *asker) connect(t *testing.T) *Connector {
 	return connect(t, Options{URL: s.url, Retry: 20 * time.Millisecond})
 }
 
-func (s *asker) begin(t *testing.T, h *HTTP, tool string, k *keeper) *pending {
+func (s *asker) begin(t *testing.T, h *Connector, tool string, k *keeper) *pending {
 	return begin(t, func(ctx context.Context) (Reply, error) {
 		return h.Call(ctx, toolCall(7, tool, `{"key":"k"}`), k)
 	})
 }
 
 // resume goes on with the call, as another process would.
-func (s *asker) resume(t *testing.T, h *HTTP, tool string, from, to *keeper) *pending {
+func (s *asker) resume(t *testing.T, h *Connector, tool string, from, to *keeper) *pending {
 	return begin(t, func(ctx context.Context) (Reply, error) {
 		return h.Resume(ctx, from.got().bytes(), toolCall(99, tool, `{"key":"k"}`), to)
 	})
@@ -357,7 +357,7 @@ func TestTasksOfUpstreamsAreResumed(t *testing.T) {
 		}
 		return mcptest.Text(string(answers["name"])), nil
 	}
-	eras(t, run, func(t *testing.T, u *mcptest.Upstream, h *HTTP) {
+	eras(t, run, func(t *testing.T, u *mcptest.Upstream, h *Connector) {
 		k := newKeeper()
 		call := begin(t, func(ctx context.Context) (Reply, error) {
 			return h.Call(ctx, toolCall(7, "research", `{"key":"k"}`), k)

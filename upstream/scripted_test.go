@@ -24,7 +24,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	mcptest.Eventually(t, deadline, what, ok)
 }
 
-func connect(t *testing.T, o Options) *HTTP {
+func connect(t *testing.T, o Options) *Connector {
 	t.Helper()
 	o.Name = "test"
 	h, err := NewHTTP(o)

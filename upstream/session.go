@@ -1,7 +1,7 @@
 package upstream
 
 import (
-	"crypto/sha256"
+	"errors"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -10,9 +10,12 @@ import (
 	"taskgate/wire"
 )
 
-// session is what initialize has agreed on.
+// session is what initialize has agreed on. A modern server has none; then it is
+// a line only.
 type session struct {
 	key     sessionKey
+	line    line
+	channel *channel // the line, when it is one; nil: calls do not mix there
 	id      string   // Mcp-Session-Id; "" when the server gave none
 	version string   // negotiated protocol version
 	init    wire.Raw // the InitializeResult
@@ -23,21 +26,26 @@ type session struct {
 
 	// guarded by pool.mu
 	calls     int
+	asking    int // those of them that may ask
 	idleSince time.Time
 	header    http.Header  // of the last call, for the DELETE
 	client    *Credentials // likewise
 }
 
-// sessionKey says who may share a session: callers of one principal that
-// announce the same capabilities (contract 9).
-type sessionKey struct {
-	principal    string
-	capabilities [sha256.Size]byte
+func newSession(l line) *session {
+	s := &session{line: l}
+	s.channel, _ = l.(*channel)
+	return s
 }
 
-func keyOf(r Request) sessionKey {
-	return sessionKey{r.Principal, sha256.Sum256(r.Capabilities.Interactive())}
+// takes tells whether the session can take a call more. On a channel, calls that
+// may ask run one after the other, so that it is certain whose a question is.
+func (s *session) takes(asks bool) bool {
+	return s.channel == nil || !asks || s.asking == 0 && !s.channel.haunted()
 }
+
+// ended tells that the session's line is no more.
+func (s *session) ended() bool { return s.channel != nil && s.channel.ended() }
 
 // headers are those of every request in the session, in addition to more.
 func (s *session) headers(more http.Header) http.Header {
@@ -52,8 +60,11 @@ func (s *session) headers(more http.Header) http.Header {
 
 // lost tells whether the server has refused the request because it does not
 // know the session (any more): by 404, as the specification says, or by a 400
-// that talks of it.
+// that talks of it; or that the line has ended before it could be sent.
 func (s *session) lost(a answer, err error) bool {
+	if errors.Is(err, errNotSent) {
+		return true
+	}
 	if r := unread(err); r != nil {
 		return r.status == http.StatusNotFound && s.id != "" || r.status == http.StatusBadRequest && aboutSession(r.body)
 	}

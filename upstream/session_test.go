@@ -138,7 +138,7 @@ func TestManyCallsThatLoseOneSessionOpenOne(t *testing.T) {
 }
 
 // sessionsOf counts the sessions that requests for (principal, capabilities) make.
-func sessionsOf(t *testing.T, h *HTTP, s *scripted, callers ...[2]string) int {
+func sessionsOf(t *testing.T, h *Connector, s *scripted, callers ...[2]string) int {
 	t.Helper()
 	for i, c := range callers {
 		r := toolCall(uint64(i+1), "x", `{}`)
@@ -242,13 +242,13 @@ func TestSessionLimit(t *testing.T) {
 	check(t, "idle sessions that had to go", len(deleted), 1)
 	check(t, "open", h.sessions.size(), 2)
 
-	h.sessions.take(keyOf(Request{Principal: "b"}), nil, nil) // the other one is in use too
+	b := h.sessions.take(keyOf(Request{Principal: "b"}), false, nil, nil) // the other one is in use too
 	_, err := h.Call(t.Context(), toolCall(3, "x", `{}`), &recorder{})
 	var e *Error
 	if !errors.As(err, &e) || e.Kind != Full || e.MayHaveRun {
 		t.Errorf("error: %v", err)
 	}
-	h.sessions.release(h.sessions.sessions[keyOf(Request{Principal: "b"})])
+	h.sessions.release(b, Request{})
 	close(gate)
 	if err := <-done; err != nil {
 		t.Errorf("the busy one: %v", err)
@@ -266,7 +266,7 @@ func TestIdleSessionsEnd(t *testing.T) {
 	s := serve(t, answering(fast))
 	h := connectLegacy(t, s, Options{SessionIdle: time.Minute, Now: func() time.Time { return time.Unix(now.Load(), 0) }})
 	sessionsOf(t, h, s, [2]string{"a", `{}`}, [2]string{"b", `{}`})
-	h.sessions.take(keyOf(Request{Principal: "b"}), nil, nil) // a call is running
+	b := h.sessions.take(keyOf(Request{Principal: "b"}), false, nil, nil) // a call is running
 	now.Add(60)
 	h.runOnce(t.Context())
 	check(t, "open at a minute", h.sessions.size(), 2)
@@ -274,7 +274,7 @@ func TestIdleSessionsEnd(t *testing.T) {
 	h.runOnce(t.Context())
 	check(t, "open after a minute", h.sessions.size(), 1)
 	check(t, "ended", len(s.all(func(r received) bool { return r.http == http.MethodDelete })), 1)
-	h.sessions.release(h.sessions.sessions[keyOf(Request{Principal: "b"})])
+	h.sessions.release(b, Request{})
 }
 
 func TestCloseLeavesSessionsWithRunningCalls(t *testing.T) {

@@ -17,6 +17,7 @@ type remoteTask struct {
 	opts    Options
 	handler Handler
 	dialect taskDialect
+	passing bool // as in token
 
 	shown string // the status message that was last relayed
 	count int    // of the messages relayed
@@ -139,7 +140,7 @@ func (t *remoteTask) pause(s taskState) time.Duration {
 }
 
 func (t *remoteTask) leave(ctx context.Context) error {
-	if !left(ctx) {
+	if !left(ctx) || t.passing {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.opts.CancelTimeout)
 		defer cancel()
 		t.dialect.cancel(ctx)

@@ -13,7 +13,7 @@ import (
 )
 
 // eras runs a test against an upstream of each era that makes its own tasks.
-func eras(t *testing.T, run mcptest.Func, test func(t *testing.T, u *mcptest.Upstream, h *HTTP)) {
+func eras(t *testing.T, run mcptest.Func, test func(t *testing.T, u *mcptest.Upstream, h *Connector)) {
 	for era, newUpstream := range map[Era]func(...mcptest.Tool) *mcptest.Upstream{Legacy: mcptest.NewLegacy, Modern: mcptest.NewModern} {
 		t.Run(string(era), func(t *testing.T) {
 			u := newUpstream(mcptest.Tool{Name: "research", Task: true, Run: run})
@@ -43,7 +43,7 @@ func TestTasksOfUpstreamsAreFollowed(t *testing.T) {
 		c.Sleep(100 * time.Millisecond)
 		return mcptest.Text("42"), nil
 	}
-	eras(t, run, func(t *testing.T, u *mcptest.Upstream, h *HTTP) {
+	eras(t, run, func(t *testing.T, u *mcptest.Upstream, h *Connector) {
 		for id := range uint64(2) {
 			rec := &recorder{}
 			r := toolCall(id+1, "research", `{"key":"k"}`)
@@ -76,7 +76,7 @@ func TestTasksOfUpstreamsAsk(t *testing.T) {
 		}
 		return mcptest.Text(string(answers["city"]) + string(answers["year"]) + string(more["sure"])), nil
 	}
-	eras(t, run, func(t *testing.T, u *mcptest.Upstream, h *HTTP) {
+	eras(t, run, func(t *testing.T, u *mcptest.Upstream, h *Connector) {
 		rec := &recorder{ask: func(_ context.Context, _ string, params wire.Raw) (wire.Raw, *wire.Error) {
 			for _, word := range []string{"city", "year", "Sure"} {
 				if strings.Contains(string(params), "Which "+word) || strings.Contains(string(params), word+"?") {
@@ -100,7 +100,7 @@ func TestTasksOfUpstreamsFail(t *testing.T) {
 		c.Sleep(50 * time.Millisecond)
 		return nil, wire.Errorf(-32055, "no sources").WithData(map[string]int{"n": 7})
 	}
-	eras(t, run, func(t *testing.T, u *mcptest.Upstream, h *HTTP) {
+	eras(t, run, func(t *testing.T, u *mcptest.Upstream, h *Connector) {
 		reply, err := h.Call(t.Context(), toolCall(1, "research", `{}`), &recorder{})
 		if err != nil {
 			t.Fatal(err)
@@ -116,7 +116,7 @@ func hang(c *mcptest.Call) (wire.Raw, *wire.Error) {
 }
 
 func TestTasksOfUpstreamsAreCancelled(t *testing.T) {
-	eras(t, hang, func(t *testing.T, u *mcptest.Upstream, h *HTTP) {
+	eras(t, hang, func(t *testing.T, u *mcptest.Upstream, h *Connector) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() {
@@ -140,7 +140,7 @@ func TestTasksOfUpstreamsAreCancelled(t *testing.T) {
 }
 
 func TestATaskThatIsCancelledThere(t *testing.T) {
-	eras(t, hang, func(t *testing.T, u *mcptest.Upstream, h *HTTP) {
+	eras(t, hang, func(t *testing.T, u *mcptest.Upstream, h *Connector) {
 		u.Handle("tasks/get", func(wire.Object) (wire.Raw, *wire.Error) {
 			return wire.Raw(`{"taskId":"their-1","status":"cancelled","statusMessage":"budget is spent"}`), nil
 		})
@@ -154,7 +154,7 @@ func TestATaskThatIsCancelledThere(t *testing.T) {
 }
 
 func TestATaskThatIsForgottenThere(t *testing.T) {
-	eras(t, hang, func(t *testing.T, u *mcptest.Upstream, h *HTTP) {
+	eras(t, hang, func(t *testing.T, u *mcptest.Upstream, h *Connector) {
 		u.Handle("tasks/get", func(wire.Object) (wire.Raw, *wire.Error) {
 			return nil, wire.Errorf(wire.CodeInvalidParams, "Task not found")
 		})
@@ -171,7 +171,7 @@ func TestAnUpstreamOutOfReachDoesNotLoseItsTask(t *testing.T) {
 		c.Sleep(300 * time.Millisecond)
 		return mcptest.Text("done"), nil
 	}
-	eras(t, run, func(t *testing.T, u *mcptest.Upstream, h *HTTP) {
+	eras(t, run, func(t *testing.T, u *mcptest.Upstream, h *Connector) {
 		u.Fail("tasks/get", 2, mcptest.Drop)
 		u.Fail("tasks/get", 2, mcptest.Respond(http.StatusBadGateway, "text/plain", "down"))
 		u.Fail("tasks/result", 1, mcptest.Drop)

@@ -28,6 +28,9 @@ type token struct {
 	Open  []wire.Raw `json:"open,omitempty"`
 	// Shared: the session has had other calls while this one ran.
 	Shared bool `json:"shared,omitempty"`
+
+	// passing: the connection ends with this process, and with it the call.
+	passing bool
 }
 
 func parseToken(raw wire.Raw) (token, error) {
@@ -63,7 +66,7 @@ func keepAt(h Handler, t token) {
 }
 
 // findable tells that there is enough in it to find the call again.
-func (t token) findable() bool { return t.Task != "" || t.Event != "" }
+func (t token) findable() bool { return !t.passing && (t.Task != "" || t.Event != "") }
 
 // left tells that the end of ctx only leaves the call.
 func left(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrLeave) }

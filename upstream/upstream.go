@@ -1,5 +1,5 @@
-// Package upstream reaches the servers behind the gateway: modern HTTP, legacy
-// streamable HTTP and, later, other transports. A Caller hides era, transport
+// Package upstream reaches the servers behind the gateway, over HTTP or as
+// programs on their standard streams, of either era. A Caller hides era, transport
 // and sessions; what it hands back is as raw as it came.
 package upstream
 
@@ -73,6 +73,20 @@ type Keeper interface {
 	// Keep gets a token for Resume that is good from now on, in place of the
 	// one before. It must not block.
 	Keep(token wire.Raw)
+}
+
+// Starter is a Handler that wants to know when its request goes out. What comes
+// before, such as the start of a process or a session, is not the call's own time.
+type Starter interface {
+	Handler
+	// Started may be called more than once. It must not block.
+	Started()
+}
+
+func started(h Handler) {
+	if s, ok := h.(Starter); ok {
+		s.Started()
+	}
 }
 
 // Info is what an upstream says of itself.

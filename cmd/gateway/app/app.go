@@ -162,8 +162,19 @@ func (a *App) assemble() error {
 	})
 	policyMetrics(a.metrics, a.policy, a.pacer)
 	a.metrics.MustRegister(newPolicyState(a.policy, a.tools))
-	a.admin = admin.New(admin.Sources{Coord: a.coord, Ping: a.backend.Ping, Policy: a.policyStatus, Tools: a.tools, Metrics: a.metrics})
+	a.admin = admin.New(admin.Sources{Coord: a.coord, Ping: a.backend.Ping, Policy: a.policyStatus, Tools: a.tools, Troubles: a.troubles, Metrics: a.metrics})
 	return nil
+}
+
+// troubles is what is wrong with upstreams, by name.
+func (a *App) troubles() map[string]string {
+	all := map[string]string{}
+	for name, u := range a.upstreams {
+		if t, ok := u.(interface{ Trouble() error }); ok && t.Trouble() != nil {
+			all[name] = t.Trouble().Error()
+		}
+	}
+	return all
 }
 
 // What no operator had a reason to change yet.

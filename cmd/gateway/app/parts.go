@@ -1,7 +1,6 @@
 package app
 
 import (
-	"errors"
 	"net/http"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 // newCaller makes the connector to one upstream.
 func newCaller(u config.Upstream, cfg config.Config, version string, keep *upkeep, log *zap.Logger, reg prometheus.Registerer) (upstream.Caller, error) {
 	if len(u.Command) > 0 {
-		return newCommand(u, version, log)
+		return newCommand(u, version, log, reg)
 	}
 	header := http.Header{}
 	for name, secret := range u.Headers {
@@ -35,17 +34,16 @@ func newCaller(u config.Upstream, cfg config.Config, version string, keep *upkee
 		TLS: connect, AllowLinkLocal: u.AllowLinkLocal, Auth: identify, NeedsClient: needsClient(u.ForwardHeaders),
 		MaxResponse: int64(u.Limits.MaxResponseBytes), MaxEvent: int(u.Limits.MaxResponseBytes),
 		MaxSessions: u.Limits.MaxSessions, SessionIdle: u.Limits.SessionIdle, ConnectTimeout: cfg.Timeouts.Connect,
+		Isolation: upstream.Isolation(u.Isolation), Patience: u.Limits.QueueTimeout,
 		Concurrency: u.Limits.Concurrency, Log: log, Metrics: reg, Now: time.Now,
 	})
 }
 
 // newCommand makes the connector to a program on stdio.
-func newCommand(u config.Upstream, version string, log *zap.Logger) (upstream.Caller, error) {
-	if u.Era == config.EraModern {
-		return nil, errors.New("era: a command is spoken to in the legacy era only; leave era out")
-	}
-	return upstream.NewCommand(upstream.CommandOptions{
-		Name: u.Name, Command: u.Command, Version: version, MaxMessage: int(u.Limits.MaxResponseBytes),
-		MaxProcesses: u.Limits.MaxSessions, Idle: u.Limits.SessionIdle, Log: log, Now: time.Now,
+func newCommand(u config.Upstream, version string, log *zap.Logger, reg prometheus.Registerer) (upstream.Caller, error) {
+	return upstream.NewCommand(u.Command, upstream.Options{
+		Name: u.Name, Era: upstream.Era(u.Era), Version: version, MaxEvent: int(u.Limits.MaxResponseBytes),
+		MaxSessions: u.Limits.MaxSessions, SessionIdle: u.Limits.SessionIdle, InitializeTimeout: u.Limits.Start,
+		Isolation: upstream.Isolation(u.Isolation), Patience: u.Limits.QueueTimeout, Log: log, Metrics: reg, Now: time.Now,
 	})
 }

@@ -1,0 +1,264 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"taskgate/wire"
+)
+
+// Connector is a Caller for an upstream of either era: an endpoint over HTTP or a
+// program on its standard streams.
+type Connector struct {
+	opts       Options
+	endpoint   *endpoint // nil: it is a program
+	program    *program  // nil: it is an endpoint
+	sessions   *pool
+	detector   *detector
+	dialects   map[Era]dialect
+	infos      *flights[struct{}, Info]
+	audiences  *audiences
+	metrics    *metrics
+	unregister func()
+
+	gate    gate           // calls, and what else starts something
+	running sync.WaitGroup // what they leave behind for a moment
+	closing sync.Mutex     // one Close after the other
+}
+
+var _ Caller = (*Connector)(nil)
+
+// NewHTTP returns a Caller for an MCP endpoint. It connects when it is used.
+// Run must run beside it, and Close end it.
+func NewHTTP(o Options) (*Connector, error) {
+	o = o.withDefaults()
+	if err := errors.Join(o.check(), o.checkURL()); err != nil {
+		return nil, fmt.Errorf("upstream %q: %w", o.Name, err)
+	}
+	h := newConnector(o)
+	h.speakHTTP()
+	return h.registered()
+}
+
+// NewCommand returns a Caller for a program and its arguments, which speaks MCP on
+// its standard streams and gets the gateway's environment. It is started when it is
+// needed. Of the options those of HTTP mean nothing; MaxEvent limits one message,
+// MaxSessions the processes, SessionIdle their life without calls, and
+// InitializeTimeout their start, which is a minute by default. Run must run beside
+// it, and Close end it.
+func NewCommand(command []string, o Options) (*Connector, error) {
+	setDefault(&o.InitializeTimeout, time.Minute)
+	o = o.withDefaults()
+	if len(command) == 0 || command[0] == "" {
+		return nil, fmt.Errorf("upstream %q: the command is empty", o.Name)
+	}
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("upstream %q: %w", o.Name, err)
+	}
+	h := newConnector(o)
+	h.speakTo(command)
+	return h.registered()
+}
+
+func newConnector(o Options) *Connector {
+	h := &Connector{opts: o, unregister: func() {}}
+	h.sessions = newPool(o, &h.running)
+	h.audiences = &audiences{opts: o, running: &h.running, all: map[sessionKey]*audience{}}
+	h.metrics = newMetrics(h.sessions.size, h.audiences.size)
+	h.audiences.metrics = h.metrics
+	h.infos = newFlights[struct{}, Info](&h.running)
+	return h
+}
+
+func (h *Connector) registered() (_ *Connector, err error) {
+	if h.opts.Metrics == nil {
+		return h, nil
+	}
+	if h.unregister, err = h.metrics.register(h.opts.Metrics, h.opts.Name); err != nil {
+		return nil, fmt.Errorf("upstream %q: %w", h.opts.Name, err)
+	}
+	return h, nil
+}
+
+// speakHTTP makes the dialects over Streamable HTTP.
+func (h *Connector) speakHTTP() {
+	h.endpoint = &endpoint{transport: newTransport(h.opts), opts: h.opts, running: &h.running}
+	m := h.newModern()
+	m.line = h.endpoint
+	l := h.newLegacy(func(context.Context, http.Header) (line, error) { return h.endpoint, nil })
+	l.endpoint = h.endpoint
+	h.dialects = map[Era]dialect{Modern: m, Legacy: l}
+	h.detector = h.newDetector(func(ctx context.Context, r Request) (Era, error) { return m.probe(ctx, callHeader(r, Legacy)) }) // Mcp-Param-* are of the call alone
+}
+
+// speakTo makes the dialects over the standard streams of a program.
+func (h *Connector) speakTo(command []string) {
+	h.program = &program{command: command, opts: h.opts, metrics: h.metrics}
+	connect := func(context.Context, http.Header) (line, error) { return h.startChannel() }
+	m := h.newModern()
+	m.passing = true
+	h.dialects = map[Era]dialect{
+		Modern: &pooledModern{modern: m, connect: connect, sessions: h.sessions},
+		Legacy: h.newLegacy(connect),
+	}
+	h.detector = h.newDetector(func(ctx context.Context, _ Request) (Era, error) { return h.probeProgram(ctx, m) })
+}
+
+func (h *Connector) newModern() *modern {
+	return &modern{ids: newOwnIDs(), opts: h.opts, tasks: &tasksNeeded{}}
+}
+
+func (h *Connector) newLegacy(connect func(context.Context, http.Header) (line, error)) *legacy {
+	return &legacy{connect: connect, ids: newOwnIDs(), running: &h.running, sessions: h.sessions,
+		listing: newFlights[*session, struct{}](&h.running), opts: h.opts, metrics: h.metrics}
+}
+
+func (h *Connector) newDetector(probe func(context.Context, Request) (Era, error)) *detector {
+	return &detector{probe: probe, opts: h.opts, metrics: h.metrics, probes: newFlights[string, Era](&h.running), known: h.opts.Era}
+}
+
+// Trouble is why the upstream's program cannot be relied on; nil while it can, and
+// always for one that is no program.
+func (h *Connector) Trouble() error {
+	if h.program == nil {
+		return nil
+	}
+	return h.program.trouble()
+}
+
+// dialect is what the eras have in common. doubt tells that the upstream has
+// refused the request unread, as one of the other era would.
+type dialect interface {
+	call(ctx context.Context, r Request, h Handler) (reply Reply, doubt bool, err error)
+	// resume goes on with a call of an earlier process.
+	resume(ctx context.Context, t token, r Request, h Handler) (Reply, error)
+	info(ctx context.Context) (info Info, doubt bool, err error)
+	// listen is a source. An error is errDeaf, or says how the stream broke.
+	listen(ctx context.Context, r ListenRequest, wants <-chan wire.Filter, to *audience) (doubt bool, err error)
+}
+
+// Call implements Caller.
+func (h *Connector) Call(ctx context.Context, r Request, hd Handler) (Reply, error) {
+	if err := h.gate.enter(); err != nil {
+		return Reply{}, err
+	}
+	defer h.gate.leave()
+	if err := h.needsClient(ctx); err != nil {
+		return Reply{}, err
+	}
+	return speak(ctx, h, r, func(d dialect) (Reply, bool, error) { return d.call(ctx, r, hd) })
+}
+
+func (h *Connector) needsClient(ctx context.Context) error {
+	if h.opts.NeedsClient && credentialsOf(ctx) == nil {
+		return unauthorized(errNoClient)
+	}
+	return nil
+}
+
+// Info implements Caller. Those who ask at once share the answer.
+func (h *Connector) Info(ctx context.Context) (Info, error) {
+	if err := h.gate.enter(); err != nil {
+		return Info{}, err
+	}
+	defer h.gate.leave()
+	return h.infos.do(ctx, struct{}{}, func(ctx context.Context) (Info, error) {
+		return speak(ctx, h, Request{}, func(d dialect) (Info, bool, error) { return d.info(ctx) })
+	})
+}
+
+// speak runs f in the upstream's era, and once more in the other one when that
+// turns out to be the right one.
+func speak[T any](ctx context.Context, h *Connector, r Request, f func(dialect) (T, bool, error)) (v T, err error) {
+	defer func() { h.count(err) }()
+	era, err := h.detector.era(ctx, r)
+	if err != nil {
+		return v, err
+	}
+	v, doubt, err := f(h.dialects[era])
+	if !doubt {
+		return v, err
+	}
+	now, probeErr := h.detector.again(ctx, era, r)
+	if probeErr != nil || now == era {
+		return v, err
+	}
+	v, _, err = f(h.dialects[now])
+	return v, err
+}
+
+func (h *Connector) count(err error) {
+	var e *Error
+	if errors.As(err, &e) {
+		h.metrics.failures.WithLabelValues(string(e.Kind)).Inc()
+	}
+}
+
+// Run ends sessions that have been idle for too long, until ctx ends.
+func (h *Connector) Run(ctx context.Context) error {
+	tick := time.NewTicker(max(h.opts.SessionIdle/2, time.Second))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			h.runOnce(ctx)
+		}
+	}
+}
+
+func (h *Connector) runOnce(ctx context.Context) {
+	if h.gate.enter() != nil {
+		return
+	}
+	defer h.gate.leave()
+	h.sessions.endIdle(ctx, h.opts.Now().Add(-h.opts.SessionIdle))
+}
+
+// Close implements Caller. An error means that calls are still running when
+// ctx ends; their sessions then stay, for whoever may take the calls up again, but
+// processes are ended.
+func (h *Connector) Close(ctx context.Context) error {
+	h.audiences.close()
+	first, err := h.gate.close(ctx)
+	if first {
+		h.unregister()
+	}
+	h.closing.Lock()
+	defer h.closing.Unlock()
+	if err == nil {
+		err = h.settle(ctx) // a session may still be on its way into the pool
+	}
+	h.sessions.endIdle(ctx, h.opts.Now().Add(time.Second))
+	h.sessions.endChannels(ctx)
+	if err == nil {
+		err = h.settle(ctx)
+	}
+	if h.endpoint != nil {
+		h.endpoint.transport.CloseIdleConnections()
+	}
+	if err != nil {
+		return fmt.Errorf("close upstream %q: %w", h.opts.Name, err)
+	}
+	return nil
+}
+
+// settle waits for what calls have left behind, which ends by itself.
+func (h *Connector) settle(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		h.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("upstream is slow to end: %w", ctx.Err())
+	}
+}

@@ -1,0 +1,13 @@
+package upstream
+
+import (
+	"os"
+	"testing"
+
+	"taskgate/internal/mcptest"
+)
+
+func TestMain(m *testing.M) {
+	mcptest.MainOnStdio()
+	os.Exit(m.Run())
+}
