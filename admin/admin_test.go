@@ -18,11 +18,12 @@ func TestPages(t *testing.T) {
 	metrics.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "turns_total"}))
 	h := New(Sources{
 		Coord: reqcoord.New(nil, time.Now), Ping: func(context.Context) error { return nil },
-		Policy: func() PolicyStatus { return PolicyStatus{} }, Tools: func() []Tool { return nil }, Metrics: metrics,
+		Policy: func() PolicyStatus { return PolicyStatus{} }, Tools: func() []Tool { return nil },
+		Troubles: func() map[string]string { return map[string]string{"up": "it keeps ending"} }, Metrics: metrics,
 	})
 	for path, want := range map[string]string{
 		"/healthz":                       `"status":"ok"`,
-		"/readyz":                        `"store":"ok"`,
+		"/readyz":                        `"store":"ok","upstreams":{"up":"it keeps ending"}`,
 		"/calls":                         `"calls":[]`,
 		"/metrics":                       "turns_total 0",
 		"/debug/pprof/":                  "goroutine",

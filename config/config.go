@@ -87,6 +87,8 @@ type Upstream struct {
 	// TLS is that of an https URL.
 	TLS UpstreamTLS `yaml:"tls"`
 	Era Era         `yaml:"era"`
+	// Transport is how an URL is spoken to.
+	Transport Transport `yaml:"transport"`
 	// Isolation says who may share a session, or a process of a command.
 	Isolation Isolation         `yaml:"isolation"`
 	Headers   map[string]Secret `yaml:"headers"` // sent with every request
@@ -114,6 +116,18 @@ const (
 
 // Values lists the eras.
 func (Era) Values() []string { return []string{string(EraAuto), string(EraLegacy), string(EraModern)} }
+
+// Transport is a way to carry messages over HTTP.
+type Transport string
+
+// Transports.
+const (
+	TransportAuto Transport = "auto" // Streamable HTTP, else what answers
+	TransportSSE  Transport = "sse"  // HTTP+SSE of 2024-11-05
+)
+
+// Values lists the transports.
+func (Transport) Values() []string { return []string{string(TransportAuto), string(TransportSSE)} }
 
 // Isolation says who may share a session of a legacy upstream, or a process of a
 // command. Callers that announce other capabilities never share.

@@ -56,6 +56,7 @@ func Default() Config {
 func (u *Upstream) SetDefaults() {
 	u.Path = "/mcp"
 	u.Era = EraAuto
+	u.Transport = TransportAuto
 	u.Isolation = IsolatePrincipal
 	u.Auth.setDefaults()
 	u.Limits = UpstreamLimits{

@@ -67,6 +67,7 @@ func (v *validator) upstreams(c Config) {
 		v.target(at, u)
 		v.enum(at+".era", string(u.Era), u.Era.Values())
 		v.enum(at+".isolation", string(u.Isolation), u.Isolation.Values())
+		v.transport(at, u)
 		v.headers(at, u)
 		v.outbound(at, u, c)
 		v.upstreamScopes(at, u, c)
@@ -100,6 +101,17 @@ func (v *validator) target(at string, u Upstream) {
 		}
 	default:
 		v.url(at+".url", u.URL)
+	}
+}
+
+func (v *validator) transport(at string, u Upstream) {
+	v.enum(at+".transport", string(u.Transport), u.Transport.Values())
+	switch {
+	case u.Transport != TransportSSE:
+	case len(u.Command) > 0:
+		v.problem(at+".transport", "is for an url; a command is spoken to on stdio, so remove it")
+	case u.Era == EraModern:
+		v.problem(at+".era", "modern does not go with transport: sse, which is of 2024-11-05; remove one of them")
 	}
 }
 

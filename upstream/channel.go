@@ -15,10 +15,11 @@ import (
 // conn is a two-way connection to a server: the standard streams of a process, or
 // HTTP+SSE.
 type conn interface {
-	// send sends one message. sent is false only when the server cannot have read
-	// any of it. When ctx ends first the error wraps ctx.Err(), and what is sent
-	// may still be on its way; other errors are *Error.
-	send(ctx context.Context, m wire.Message) (sent bool, err error)
+	// send sends one message, where there are headers with this one. sent is false
+	// only when the server cannot have read any of it. When ctx ends first the error
+	// wraps ctx.Err(), and what is sent may still be on its way; other errors are
+	// *Error.
+	send(ctx context.Context, m wire.Message, header http.Header) (sent bool, err error)
 	// read hands out what the server sends, until the connection ends. The error is
 	// why. It is to be called once.
 	read(f func(wire.Message)) error
@@ -76,7 +77,7 @@ func (c *channel) exchange(ctx context.Context, out outgoing, receive func(wire.
 	if err := c.enter(id, call); err != nil {
 		return answer{}, err
 	}
-	sent, err := c.conn.send(ctx, out.message)
+	sent, err := c.conn.send(ctx, out.message, out.header)
 	if err == nil {
 		select {
 		case a := <-call.reply:
@@ -159,7 +160,7 @@ func (c *channel) abandon(ctx context.Context, out outgoing) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.opts.CancelTimeout)
 	defer cancel()
-	_ = c.post(ctx, cancelled(out.message.ID), nil) // it is gone, or hears of it never
+	_ = c.post(ctx, cancelled(out.message.ID), out.header) // it is gone, or hears of it never
 }
 
 func cancelled(id wire.Raw) wire.Message {
@@ -168,13 +169,13 @@ func cancelled(id wire.Raw) wire.Message {
 }
 
 // post implements line.
-func (c *channel) post(ctx context.Context, m wire.Message, _ http.Header) error {
+func (c *channel) post(ctx context.Context, m wire.Message, header http.Header) error {
 	if m.IsResponse() {
 		c.mu.Lock()
 		delete(c.questions, string(m.ID))
 		c.mu.Unlock()
 	}
-	_, err := c.conn.send(ctx, m)
+	_, err := c.conn.send(ctx, m, header)
 	return err
 }
 

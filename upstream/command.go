@@ -60,7 +60,7 @@ func bare(r Request) Request { return Request{ID: r.ID, Principal: r.Principal} 
 
 func (d *pooledModern) acquire(ctx context.Context, r Request) (*session, error) {
 	key := d.modern.opts.Isolation.key(bare(r))
-	key.modern = true
+	key.era = Modern
 	return d.sessions.acquire(ctx, key, bare(r), nil, d.open)
 }
 

@@ -84,15 +84,17 @@ func (h *Connector) registered() (_ *Connector, err error) {
 	return h, nil
 }
 
-// speakHTTP makes the dialects over Streamable HTTP.
+// speakHTTP makes the dialects over HTTP.
 func (h *Connector) speakHTTP() {
 	h.endpoint = &endpoint{transport: newTransport(h.opts), opts: h.opts, running: &h.running}
 	m := h.newModern()
 	m.line = h.endpoint
-	l := h.newLegacy(func(context.Context, http.Header) (line, error) { return h.endpoint, nil })
+	l := h.newLegacy(Legacy, func(context.Context, http.Header) (line, error) { return h.endpoint, nil })
 	l.endpoint = h.endpoint
-	h.dialects = map[Era]dialect{Modern: m, Legacy: l}
+	sse := h.newLegacy(SSE, func(ctx context.Context, header http.Header) (line, error) { return h.endpoint.openSSE(ctx, header) })
+	h.dialects = map[Era]dialect{Modern: m, Legacy: l, SSE: sse}
 	h.detector = h.newDetector(func(ctx context.Context, r Request) (Era, error) { return m.probe(ctx, callHeader(r, Legacy)) }) // Mcp-Param-* are of the call alone
+	h.detector.isSSE = func(ctx context.Context, r Request) bool { return h.endpoint.isSSE(ctx, callHeader(r, Legacy)) }
 }
 
 // speakTo makes the dialects over the standard streams of a program.
@@ -103,17 +105,18 @@ func (h *Connector) speakTo(command []string) {
 	m.passing = true
 	h.dialects = map[Era]dialect{
 		Modern: &pooledModern{modern: m, connect: connect, sessions: h.sessions},
-		Legacy: h.newLegacy(connect),
+		Legacy: h.newLegacy(Legacy, connect),
 	}
 	h.detector = h.newDetector(func(ctx context.Context, _ Request) (Era, error) { return h.probeProgram(ctx, m) })
+	h.detector.isSSE = func(context.Context, Request) bool { return false }
 }
 
 func (h *Connector) newModern() *modern {
 	return &modern{ids: newOwnIDs(), opts: h.opts, tasks: &tasksNeeded{}}
 }
 
-func (h *Connector) newLegacy(connect func(context.Context, http.Header) (line, error)) *legacy {
-	return &legacy{connect: connect, ids: newOwnIDs(), running: &h.running, sessions: h.sessions,
+func (h *Connector) newLegacy(era Era, connect func(context.Context, http.Header) (line, error)) *legacy {
+	return &legacy{era: era, connect: connect, ids: newOwnIDs(), running: &h.running, sessions: h.sessions,
 		listing: newFlights[*session, struct{}](&h.running), opts: h.opts, metrics: h.metrics}
 }
 

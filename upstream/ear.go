@@ -24,7 +24,7 @@ const headerPatience = 2 * time.Second
 // server/resources#subscriptions).
 func (l *legacy) listen(ctx context.Context, r ListenRequest, wants <-chan wire.Filter, to *audience) (doubt bool, err error) {
 	header := callHeader(r.request(), Legacy)
-	s, err := l.sessions.acquire(ctx, l.opts.Isolation.key(r.request()), r.request(), header, func(ctx context.Context) (*session, error) {
+	s, err := l.sessions.acquire(ctx, l.key(r.request()), r.request(), header, func(ctx context.Context) (*session, error) {
 		return l.open(ctx, r.Capabilities.Interactive(), header)
 	})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 // of the server, but the server behind a URL may be replaced.
 type detector struct {
 	probe   func(context.Context, Request) (Era, error)
+	isSSE   func(context.Context, Request) bool
 	opts    Options
 	metrics *metrics
 	probes  *flights[string, Era]
@@ -45,13 +46,24 @@ func (d *detector) era(ctx context.Context, r Request) (Era, error) {
 	})
 }
 
-// again returns the era anew because the upstream does not behave like was.
+// again returns the era anew because the upstream does not behave like was. One that
+// has refused initialize and is still no modern server may be of HTTP+SSE
+// (2025-11-25, basic/transports#backwards-compatibility).
 func (d *detector) again(ctx context.Context, was Era, r Request) (Era, error) {
-	if d.opts.Era != Auto {
-		return d.opts.Era, nil
-	}
 	d.forget(was)
-	return d.era(ctx, r)
+	now, err := d.era(ctx, r)
+	if err != nil || was != Legacy || now != Legacy {
+		return now, err
+	}
+	return d.probes.do(ctx, "sse "+r.Principal, func(ctx context.Context) (Era, error) {
+		if !d.isSSE(ctx, r) {
+			return Legacy, nil
+		}
+		d.metrics.probes.WithLabelValues(string(SSE)).Inc()
+		d.opts.Log.Info("upstream era found", zap.String("upstream", d.opts.Name), zap.String("era", string(SSE)))
+		d.set(SSE)
+		return SSE, nil
+	})
 }
 
 func (d *detector) get() Era {
@@ -71,7 +83,7 @@ func (d *detector) forget(was Era) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.known == was {
-		d.known = Auto
+		d.known = d.opts.Era
 	}
 }
 

@@ -20,20 +20,13 @@ const (
 type sessionKey struct {
 	principal    string
 	call         uint64 // the only one that may; 0: others may too
-	modern       bool
+	era          Era    // a session of one era is of no use to another
 	capabilities [sha256.Size]byte
 }
 
 // keyOf is the key under PerPrincipal.
 func keyOf(r Request) sessionKey {
-	return sessionKey{principal: r.Principal, capabilities: sha256.Sum256(r.Capabilities.Interactive())}
-}
-
-func (k sessionKey) era() Era {
-	if k.modern {
-		return Modern
-	}
-	return Legacy
+	return sessionKey{era: Legacy, principal: r.Principal, capabilities: sha256.Sum256(r.Capabilities.Interactive())}
 }
 
 // key is that of the session for a request. One that is no call, to listen or to

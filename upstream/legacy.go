@@ -15,6 +15,7 @@ import (
 // legacy speaks the revisions that open with initialize (2024-11-05 to
 // 2025-11-25), each session over a line of its own.
 type legacy struct {
+	era      Era // Legacy or SSE
 	connect  func(ctx context.Context, header http.Header) (line, error)
 	endpoint *endpoint // where calls are found again
 	ids      *ownIDs
@@ -38,7 +39,7 @@ func (l *legacy) call(ctx context.Context, r Request, h Handler) (reply Reply, d
 	header := callHeader(r, Legacy)
 	open := func(ctx context.Context) (*session, error) { return l.open(ctx, r.Capabilities.Interactive(), header) }
 	for attempt := 1; ; attempt++ {
-		s, err := l.sessions.acquire(ctx, l.opts.Isolation.key(r), r, header, open)
+		s, err := l.sessions.acquire(ctx, l.key(r), r, header, open)
 		if err != nil {
 			return Reply{}, noLegacy(err), err
 		}
@@ -55,6 +56,12 @@ func (l *legacy) call(ctx context.Context, r Request, h Handler) (reply Reply, d
 			return Reply{}, false, &Error{Kind: Refused, Err: errors.New("the session was unknown again right after initialize")}
 		}
 	}
+}
+
+func (l *legacy) key(r Request) sessionKey {
+	key := l.opts.Isolation.key(r)
+	key.era = l.era
+	return key
 }
 
 func (l *legacy) callIn(ctx context.Context, s *session, header http.Header, r Request, h Handler) (answer, error) {
@@ -156,7 +163,7 @@ func (e *endpoint) hangUp(ctx context.Context, s *session) {
 // info opens a session of its own, so that the answer is that of the server
 // as it is now. A program stays what it is while it runs.
 func (l *legacy) info(ctx context.Context) (info Info, doubt bool, err error) {
-	s := l.sessions.anyChannel(Legacy)
+	s := l.sessions.anyChannel(l.era)
 	if s == nil {
 		if s, err = l.open(ctx, wire.Raw(`{}`), nil); err != nil {
 			return Info{}, noLegacy(err), err

@@ -18,11 +18,14 @@ import (
 // (2026-07-28, basic/versioning#terminology).
 type Era string
 
-// Eras. Auto finds out by server/discover.
+// Eras. Auto finds out by server/discover. SSE is the oldest part of the legacy era:
+// HTTP+SSE of 2024-11-05, which is also found out when a server refuses to be spoken
+// to in another way.
 const (
 	Auto   Era = "auto"
 	Legacy Era = "legacy"
 	Modern Era = "modern"
+	SSE    Era = "sse"
 )
 
 // Options of NewHTTP and NewCommand. A zero limit, time or hook means its default.
@@ -113,8 +116,8 @@ func setDefault[T comparable](field *T, value T) {
 }
 
 func (o Options) check() error {
-	if o.Era != Auto && o.Era != Legacy && o.Era != Modern {
-		return fmt.Errorf("era %q: must be auto, legacy or modern", o.Era)
+	if o.Era != Auto && o.Era != Legacy && o.Era != Modern && o.Era != SSE {
+		return fmt.Errorf("era %q: must be auto, legacy, modern or sse", o.Era)
 	}
 	if o.Isolation != Shared && o.Isolation != PerPrincipal && o.Isolation != PerCall {
 		return fmt.Errorf("isolation %q: must be shared, principal or call", o.Isolation)

@@ -194,7 +194,7 @@ func (p *pool) anyChannel(era Era) *session {
 	defer p.mu.Unlock()
 	for key, list := range p.sessions {
 		for _, s := range list {
-			if key.era() == era && s.channel != nil && !s.ended() {
+			if key.era == era && s.channel != nil && !s.ended() {
 				return s
 			}
 		}

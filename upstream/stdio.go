@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"sync"
@@ -96,7 +97,7 @@ func (p *process) reapGroup() {
 
 // send implements conn. A line that is being written goes on when ctx ends: half a
 // message would spoil the stream for all.
-func (p *process) send(ctx context.Context, m wire.Message) (sent bool, err error) {
+func (p *process) send(ctx context.Context, m wire.Message, _ http.Header) (sent bool, err error) {
 	o := outbound{line: append(onOneLine(m.Bytes()), '\n'), done: make(chan error, 1)}
 	select {
 	case p.out <- o:

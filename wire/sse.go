@@ -16,6 +16,9 @@ import (
 type Event struct {
 	ID   string // the last id seen on the stream, "" when events have none
 	Data Raw    // nil when it carries no message
+	// Endpoint is the data of an event "endpoint" (2024-11-05,
+	// basic/transports#http-with-sse), "" of others.
+	Endpoint string
 	// Retry is how long the server last asked to wait before coming back to
 	// the stream; 0: it did not ask.
 	Retry time.Duration
@@ -56,6 +59,9 @@ func ReadStream(r io.Reader, limit int, f func(Event) error) error {
 		event := Event{ID: e.LastEventID, Retry: reader.retry}
 		if e.Data != "" && (e.Type == "" || e.Type == "message") {
 			event.Data = Raw(e.Data)
+		}
+		if e.Type == "endpoint" {
+			event.Endpoint = e.Data
 		}
 		if err := f(event); err != nil {
 			if errors.Is(err, ErrStop) {

@@ -74,7 +74,7 @@ func serveStdio(args []string) int {
 	}
 	<-time.After(*late)
 	transport := &mcp.StdioTransport{MaxLineLength: -1}
-	if err := stdioServer().Run(context.Background(), transport); err != nil && !errors.Is(err, context.Canceled) {
+	if err := Server(nil).Run(context.Background(), transport); err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -96,9 +96,9 @@ type stdioArguments struct {
 	Repeat int    `json:"repeat,omitempty"`
 }
 
-// stdioServer has the tools echo, pid, wait (until it is cancelled), ask, exit and
-// grow, which adds a tool.
-func stdioServer() *mcp.Server {
+// Server is a server of the Go SDK with the tools echo, pid, wait (until it is
+// cancelled or release is closed), ask, exit and grow, which adds a tool.
+func Server(release <-chan struct{}) *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "on-stdio", Version: "1"}, nil)
 	tool := func(name string, f func(context.Context, *mcp.CallToolRequest, stdioArguments) (*mcp.CallToolResult, error)) {
 		mcp.AddTool(server, &mcp.Tool{Name: name}, func(ctx context.Context, r *mcp.CallToolRequest, a stdioArguments) (*mcp.CallToolResult, any, error) {
@@ -114,9 +114,13 @@ func stdioServer() *mcp.Server {
 	})
 	tool("wait", func(ctx context.Context, r *mcp.CallToolRequest, _ stdioArguments) (*mcp.CallToolResult, error) {
 		notifyProgress(ctx, r)
-		<-ctx.Done()
-		fmt.Fprintln(os.Stderr, "wait was cancelled")
-		return nil, ctx.Err()
+		select {
+		case <-release:
+			return text("released"), nil
+		case <-ctx.Done():
+			fmt.Fprintln(os.Stderr, "wait was cancelled")
+			return nil, ctx.Err()
+		}
 	})
 	tool("ask", askOnStdio)
 	tool("exit", func(ctx context.Context, r *mcp.CallToolRequest, _ stdioArguments) (*mcp.CallToolResult, error) {

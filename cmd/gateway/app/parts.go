@@ -29,8 +29,12 @@ func newCaller(u config.Upstream, cfg config.Config, version string, keep *upkee
 	if err != nil {
 		return nil, err
 	}
+	era := upstream.Era(u.Era)
+	if u.Transport == config.TransportSSE {
+		era = upstream.SSE
+	}
 	return upstream.NewHTTP(upstream.Options{
-		Name: u.Name, URL: u.URL, Era: upstream.Era(u.Era), Header: header, Version: version,
+		Name: u.Name, URL: u.URL, Era: era, Header: header, Version: version,
 		TLS: connect, AllowLinkLocal: u.AllowLinkLocal, Auth: identify, NeedsClient: needsClient(u.ForwardHeaders),
 		MaxResponse: int64(u.Limits.MaxResponseBytes), MaxEvent: int(u.Limits.MaxResponseBytes),
 		MaxSessions: u.Limits.MaxSessions, SessionIdle: u.Limits.SessionIdle, ConnectTimeout: cfg.Timeouts.Connect,
