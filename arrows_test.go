@@ -56,6 +56,7 @@ var arrows = map[string][]string{
 	"test/*":              {"wire", "internal/mcptest", "internal/redistest"},
 	"bench":               {anyPackage},
 	"bench/*":             {"bench/rig"},
+	"bench/sim":           {"policy", "taskroute", "taskroute/memstore", "reqcoord", "upstream", "taskrun"},
 }
 
 func TestImportArrows(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"taskgate/policy"
@@ -12,10 +13,18 @@ import (
 
 const rescuePage = 100
 
+// maxMet is on how many pages other replicas are met before the rest is left to
+// them.
+const maxMet = 2
+
 // rescueOnce sees to every record whose holder is dead, once that can be judged.
-// One that resists does not keep it from the others.
+// One that resists does not keep it from the others. All replicas find the same
+// orphans at about the same time: where one meets another it goes on to the next
+// page, and where many are at work already it goes away. Else each would read each
+// orphan, only to find that somebody was faster.
 func (r *Runner) rescueOnce(ctx context.Context) error {
 	var failed error
+	met := 0
 	for cursor := ""; ; {
 		orphans, next, err := r.orphans(ctx, cursor)
 		if err != nil {
@@ -24,16 +33,34 @@ func (r *Runner) rescueOnce(ctx context.Context) error {
 		if !r.isCalm() { // asked after the page was read, which may have taken as long as the store was away
 			return failed
 		}
-		for _, o := range orphans {
-			if err := r.rescue(ctx, o); err != nil && !final(err) {
-				failed = fmt.Errorf("rescue: %w", err)
-			}
+		other, err := r.rescueEach(ctx, orphans)
+		if err != nil {
+			failed = err
 		}
-		if next == "" || ctx.Err() != nil {
+		if other {
+			met++
+		}
+		if next == "" || ctx.Err() != nil || met == maxMet {
 			return failed
 		}
 		cursor = next
 	}
+}
+
+// rescueEach sees to orphans, in an order that is no other replica's, until it
+// finds that one of them was somebody else's. Whoever was faster goes on, so
+// that none is left.
+func (r *Runner) rescueEach(ctx context.Context, orphans []taskroute.Orphan) (other bool, failed error) {
+	for _, i := range rand.Perm(len(orphans)) {
+		err := r.rescue(ctx, orphans[i])
+		switch {
+		case notHeld(err):
+			return true, failed
+		case err != nil && !final(err):
+			failed = fmt.Errorf("rescue: %w", err)
+		}
+	}
+	return false, failed
 }
 
 func (r *Runner) orphans(ctx context.Context, cursor string) ([]taskroute.Orphan, string, error) {
@@ -56,6 +83,9 @@ func (r *Runner) rescue(ctx context.Context, o taskroute.Orphan) error {
 	rec, err := r.load(ctx, o.ID)
 	if err != nil {
 		return err
+	}
+	if rec.State.Holder != o.Holder {
+		return taskroute.ErrFenced
 	}
 	call, err := r.runnable(rec)
 	switch {

@@ -254,6 +254,44 @@ func TestManyOrphansAndADamagedOne(t *testing.T) {
 	})
 }
 
+// distant is a Backend that is a round trip away.
+type distant struct{ taskroute.Backend }
+
+func (d distant) Get(ctx context.Context, id string, parts ...taskroute.Part) (taskroute.Doc, error) {
+	time.Sleep(time.Millisecond)
+	return d.Backend.Get(ctx, id, parts...)
+}
+
+// However many replicas find the orphans of a dead one at the same moment, each
+// orphan is read twice to be ended; beyond that a replica reads, in each of its
+// turns, no more than what it meets others at, before and after they have written.
+func TestRescuersLeaveTheRestToEachOther(t *testing.T) {
+	const many, rescuers = 5 * rescuePage, 50
+	inBubble(t, func(t *testing.T, w *world) {
+		for range many {
+			doc := taskroute.Doc{ID: taskroute.NewID(), Open: true, Runnable: true, Holder: "the dead", Owner: ann.String(),
+				Parts: [taskroute.NumParts][]byte{[]byte(`{"owner":{"tenant":"acme","subject":"ann"},"kind":"task","status":"working","holder":"the dead","epoch":1}`)}}
+			if err := w.store.Create(t.Context(), doc, doc.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		far := newFaulty(distant{w.store.Backend})
+		for range rescuers {
+			w.replicaOn(far)
+		}
+		began := time.Now()
+		for ; w.open(ann) > 0; time.Sleep(time.Second) {
+			if time.Since(began) > 2*leaseTime {
+				t.Fatalf("%d records are open after %v", w.open(ann), time.Since(began))
+			}
+		}
+		turns := 1 + int(time.Since(began)/(leaseTime/2))
+		if reads, most := far.count("get"), 2*many+turns*rescuers*2*maxMet; reads > most {
+			t.Errorf("%d reads for %d orphans in %d turns, want at most %d", reads, many, turns, most)
+		}
+	})
+}
+
 // A record that a newer version has written, in a form of its own, is left to it.
 func TestRecordOfANewerVersionIsLeftAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
