@@ -160,6 +160,7 @@ func mcpGoLegacy(t *testing.T, url, tool string, args arguments) seen {
 		t.Fatal(err)
 	}
 	answers, progress := &mcpGoAnswers{}, atomic.Int64{}
+	//lint:ignore SA1019 it is the older protocol that is tried here
 	c := mcpgoclient.NewClient(tr, mcpgoclient.WithElicitationHandler(answers), mcpgoclient.WithLegacyProtocolOnly())
 	defer c.Close()
 	c.OnNotification(func(n mcpgo.JSONRPCNotification) {

@@ -39,9 +39,10 @@ func TestSmuggling(t *testing.T) {
 	}
 	for _, file := range corpus.Files {
 		t.Run(file.Name, func(t *testing.T) {
-			want, text, ok := strings.Cut(string(file.Data), "\n")
-			if want, ok = strings.CutPrefix(want, "want: "); !ok {
-				t.Fatalf("begins with %q, not with what is wanted", want)
+			first, text, _ := strings.Cut(string(file.Data), "\n")
+			want, ok := strings.CutPrefix(first, "want: ")
+			if !ok {
+				t.Fatalf("begins with %q, not with what is wanted", first)
 			}
 			ran, sent := len(u.Calls("", "")), len(u.Requests("tools/call"))
 			got := exchange(t, endpoint.Host, rawRequest(t, text), want)
