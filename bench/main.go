@@ -91,25 +91,31 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
+	var failed []error // one part that fails does not keep the others from being measured
 	for _, p := range parts {
 		if len(o.parts) > 0 && !slices.Contains(o.parts, p.name) {
 			continue
 		}
-		began := time.Now()
-		text, err := p.measure(ctx, l)
-		if err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
-		}
-		text = "\n" + text + "\n" + conditions(o, time.Since(began)) + "\n"
-		fmt.Printf("## %s\n%s", p.name, text)
-		if o.page == "" {
-			continue
-		}
-		if err := page.Replace(o.page, p.name, text); err != nil {
-			return err
+		if err := p.show(ctx, l); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", p.name, err))
 		}
 	}
-	return nil
+	return errors.Join(failed...)
+}
+
+// show measures the part, prints what it found, and puts it on the page.
+func (p part) show(ctx context.Context, l *lab) error {
+	began := time.Now()
+	text, err := p.measure(ctx, l)
+	if err != nil {
+		return err
+	}
+	text = "\n" + text + "\n" + conditions(l.opts, time.Since(began)) + "\n"
+	fmt.Printf("## %s\n%s", p.name, text)
+	if l.opts.page == "" {
+		return nil
+	}
+	return page.Replace(l.opts.page, p.name, text)
 }
 
 // conditions say when and how a part was measured, and how busy the machine was
@@ -117,7 +123,7 @@ func run(ctx context.Context, o options) (err error) {
 func conditions(o options, took time.Duration) string {
 	load, _ := os.ReadFile("/proc/loadavg")
 	average, _, _ := strings.Cut(string(load), " ")
-	return fmt.Sprintf("<sub>%s, %d rounds of %v, in %v; load average at the end %s.</sub>\n",
+	return fmt.Sprintf("<sub>%s, %d rounds of %v, took %v; load average at the end %s.</sub>\n",
 		time.Now().UTC().Format("2006-01-02 15:04 UTC"), o.rounds, o.turn, took.Round(time.Second), average)
 }
 
