@@ -75,7 +75,8 @@ type Redis struct {
 	WaitReplicas int `yaml:"waitReplicas" env:"WAIT_REPLICAS"`
 }
 
-// Upstream is one server behind the gateway: an URL or a command.
+// Upstream is one server behind the gateway, by an URL or a command, or several
+// others together.
 type Upstream struct {
 	// Name is what policy, logs and metrics call it.
 	Name string `yaml:"name"`
@@ -84,6 +85,8 @@ type Upstream struct {
 	URL  string `yaml:"url"`
 	// Command is a program and its arguments; it speaks MCP on stdio.
 	Command []string `yaml:"command"`
+	// Aggregate are the names of upstreams that this one joins under its path.
+	Aggregate []string `yaml:"aggregate"`
 	// TLS is that of an https URL.
 	TLS UpstreamTLS `yaml:"tls"`
 	Era Era         `yaml:"era"`

@@ -65,9 +65,12 @@ func TestExample(t *testing.T) {
 	var u Upstream
 	u.SetDefaults()
 	first := "upstreams[0]."
-	compare(leavesOf(c.Upstreams[0], first), leavesOf(u, first), first+"name", first+"url", first+"command", first+"auth.token")
+	compare(leavesOf(c.Upstreams[0], first), leavesOf(u, first), first+"name", first+"url", first+"command", first+"aggregate", first+"auth.token")
 	if len(c.Upstreams[1].Command) == 0 {
 		t.Error("no command is shown")
+	}
+	if len(c.Upstreams[2].Aggregate) == 0 {
+		t.Error("no aggregate is shown")
 	}
 }
 

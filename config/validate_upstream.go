@@ -64,7 +64,7 @@ func (v *validator) upstreams(c Config) {
 		if !strings.HasPrefix(u.Path, "/") || path.Clean(u.Path) != u.Path || strings.ContainsAny(u.Path, "?#{} %") {
 			v.problem(at+".path", "%q is not a path; write one such as /mcp", u.Path)
 		}
-		v.target(at, u)
+		v.target(at, u, c)
 		v.enum(at+".era", string(u.Era), u.Era.Values())
 		v.enum(at+".isolation", string(u.Isolation), u.Isolation.Values())
 		v.transport(at, u)
@@ -86,10 +86,12 @@ func (v *validator) unique(seen map[string]string, at, field, value string) {
 }
 
 // target looks at how the upstream is reached.
-func (v *validator) target(at string, u Upstream) {
+func (v *validator) target(at string, u Upstream, c Config) {
 	switch {
+	case len(u.Aggregate) > 0:
+		v.aggregate(at, u, c)
 	case u.URL == "" && len(u.Command) == 0:
-		v.problem(at, "has neither url nor command; write one of them")
+		v.problem(at, "has neither url, command nor aggregate; write one of them")
 	case u.URL != "" && len(u.Command) > 0:
 		v.problem(at+".command", "is set beside url; keep one of the two")
 	case len(u.Command) > 0:

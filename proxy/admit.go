@@ -78,7 +78,7 @@ func (h *Handler) receive(w http.ResponseWriter, req *http.Request) (*exchange, 
 	if err != nil {
 		return nil, nil, err
 	}
-	x := &exchange{Visit: Visit{h: h, route: r, header: req.Header, peer: peer(req)}}
+	x := &exchange{Visit: Visit{h: h, route: r, front: r, header: req.Header, peer: peer(req)}}
 	if err := h.identify(x, req); err != nil {
 		return x, nil, err
 	}

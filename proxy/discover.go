@@ -14,8 +14,9 @@ import (
 // route is an endpoint and what is known of its upstream.
 type route struct {
 	Endpoint
-	info  *infoCache
-	tools *toolbox
+	info   *infoCache
+	tools  *toolbox
+	joined *joined // nil: it is an endpoint of one upstream
 }
 
 func newRoute(e Endpoint, o Options) *route {
@@ -104,7 +105,7 @@ func (c *infoCache) fetch(ctx context.Context) {
 // discover is server/discover: the upstream's capabilities less the tasks of
 // 2025-11-25, plus the extension, whose settings are exactly {}.
 func (h *Handler) discover(ctx context.Context, x *exchange, _ *responder) (wire.Raw, error) {
-	info := x.route.info.get(ctx)
+	info := x.route.describe(ctx)
 	result := wire.Object{}.
 		With("supportedVersions", wire.Raw(`["`+wire.Version+`"]`)).
 		With("capabilities", withTasks(capabilities(info)).Bytes())

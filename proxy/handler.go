@@ -103,6 +103,7 @@ func New(endpoints []Endpoint, runner *taskrun.Runner, coord *reqcoord.Coordinat
 	for _, e := range endpoints {
 		h.routes[e.Path] = newRoute(e, o)
 	}
+	h.join(endpoints)
 	h.methods = map[string]method{
 		"server/discover": h.discover,
 		"tools/call":      h.callTool,
@@ -127,6 +128,9 @@ type Endpoint struct {
 	Name   string
 	Path   string
 	Caller upstream.Caller
+	// Members, instead of a Caller, are the names of the endpoints that this one
+	// joins: their tools and prompts are called name__tool here.
+	Members []string
 	// Resource is the endpoint as OAuth sees it.
 	Resource auth.Resource
 	// Forward lists all that the upstream gets of the client's own headers.
@@ -144,7 +148,7 @@ func (h *Handler) CloseStreams() { close(h.closing) }
 // Warm asks every upstream what it is, so that the first discover is quick.
 func (h *Handler) Warm(ctx context.Context) {
 	for _, r := range h.routes {
-		if !r.PerClient {
+		if !r.PerClient && r.joined == nil {
 			r.info.refresh(ctx)
 		}
 	}
@@ -178,8 +182,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 func (h *Handler) answer(ctx context.Context, x *exchange, out *responder) {
-	result, err := h.methodOf(x)(x.onBehalf(ctx), x, out)
+	result, err := h.call(ctx, x, out)
 	h.finish(out, x, result, err)
+}
+
+func (h *Handler) call(ctx context.Context, x *exchange, out *responder) (wire.Raw, error) {
+	if err := h.descend(x.onBehalf(ctx), x); err != nil {
+		return nil, err
+	}
+	return h.methodOf(x)(x.onBehalf(ctx), x, out)
 }
 
 func (h *Handler) methodOf(x *exchange) method {
@@ -188,6 +199,9 @@ func (h *Handler) methodOf(x *exchange) method {
 	}
 	if strings.HasPrefix(x.msg.Method, "tasks/") { // reserved: no upstream is to make anything of it
 		return notFound
+	}
+	if x.route.joined != nil {
+		return h.joinedMethod(x.msg.Method)
 	}
 	return h.forward
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -25,9 +26,25 @@ func (h *Handler) readFilter(x *exchange) (wire.Filter, error) {
 	return f, nil
 }
 
-// hear listens to the upstream; nil when it cannot be listened to, or when
-// there is nothing to hear.
-func (h *Handler) hear(ctx context.Context, x *exchange, want wire.Filter) *upstream.Subscription {
+// hear listens to the upstream, or to all of several; nil when there is nothing to
+// hear.
+func (h *Handler) hear(ctx context.Context, x *exchange, want wire.Filter) *hearing {
+	var parts []part
+	if x.route.joined == nil {
+		parts = []part{{route: x.route, sub: h.hearOne(ctx, x, want)}}
+	} else {
+		parts = h.hearAll(ctx, x, want)
+	}
+	parts = slices.DeleteFunc(parts, func(p part) bool { return p.sub == nil })
+	if len(parts) == 0 {
+		return nil
+	}
+	return newHearing(parts)
+}
+
+// hearOne is nil when the upstream cannot be listened to, or when there is nothing
+// to hear.
+func (h *Handler) hearOne(ctx context.Context, x *exchange, want wire.Filter) *upstream.Subscription {
 	if want.IsEmpty() {
 		return nil
 	}

@@ -47,10 +47,18 @@ func (h *Handler) identify(x *exchange, req *http.Request) error {
 	return x.identity.Require(x.route.Resource.Scopes...)
 }
 
+// scopes are what any request needs that goes to the upstream by this endpoint.
+func (x *exchange) scopes() []string {
+	if x.front == x.route {
+		return x.route.Resource.Scopes
+	}
+	return slices.Concat(x.front.Resource.Scopes, x.route.Resource.Scopes)
+}
+
 // authorize says whether the caller may make this call. The challenge names all
 // scopes that it needs, so that one step-up is enough.
 func (h *Handler) authorize(x *exchange, d policy.Decision) error {
-	needed := slices.Concat(x.route.Resource.Scopes, d.Scopes)
+	needed := slices.Concat(x.scopes(), d.Scopes)
 	if err := x.identity.Require(needed...); err != nil {
 		return err
 	}
@@ -144,7 +152,7 @@ func identityError(err error) (status int, rpc *wire.Error, ok bool) {
 func challenge(out *responder, x *exchange, err error) {
 	var denied *auth.Denied
 	if x != nil && errors.As(err, &denied) && !out.streaming {
-		out.w.Header().Set("WWW-Authenticate", x.route.Resource.Challenge(denied))
+		out.w.Header().Set("WWW-Authenticate", x.front.Resource.Challenge(denied))
 	}
 }
 

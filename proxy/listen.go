@@ -20,8 +20,8 @@ type subscription struct {
 	out    *responder
 	filter wire.Filter
 	watch  *taskroute.Watcher
-	sent   map[string]uint64      // by id of a task that has not ended: the revision the client has
-	heard  *upstream.Subscription // nil: nothing of the upstream's own
+	sent   map[string]uint64 // by id of a task that has not ended: the revision the client has
+	heard  *hearing          // nil: nothing of the upstream's own
 }
 
 // listen is subscriptions/listen (basic/patterns/subscriptions) with the
@@ -133,7 +133,6 @@ func (s *subscription) run(ctx context.Context) error {
 // relay sends what the upstream said, under this subscription's own id.
 func (s *subscription) relay(notes []upstream.Notification) error {
 	for _, n := range notes {
-		s.x.route.tools.note(n.Method)
 		params, _ := wire.ParseObject(n.Params) // no params are an empty object
 		meta, _ := params.Object("_meta")
 		params = params.With("_meta", meta.With(wire.MetaSubscriptionID, s.x.msg.ID).Bytes())

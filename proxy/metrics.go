@@ -14,6 +14,7 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	decided  *prometheus.CounterVec
 	limited  *prometheus.CounterVec
+	missing  *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer, q *quotas) *metrics {
@@ -30,6 +31,9 @@ func newMetrics(reg prometheus.Registerer, q *quotas) *metrics {
 		limited: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "taskgate_limited_total", Help: "Requests refused with status 429, by reason (as data.reason of the error).",
 		}, []string{"reason"}),
+		missing: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "taskgate_aggregate_missing_total", Help: "Lists of several upstreams in which this one is missing, or not whole.",
+		}, []string{"upstream"}),
 	}
 }
 

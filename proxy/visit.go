@@ -19,6 +19,7 @@ import (
 type Visit struct {
 	h        *Handler
 	route    *route
+	front    *route // the endpoint; it is another than route when that is one of several
 	identity auth.Identity
 	header   http.Header
 	peer     string

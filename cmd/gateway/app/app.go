@@ -112,6 +112,9 @@ func (a *App) listen() (err error) {
 
 func (a *App) dialUpstreams(version string) error {
 	for _, u := range a.cfg.Upstreams {
+		if len(u.Aggregate) > 0 {
+			continue // its members are connected to
+		}
 		caller, err := newCaller(u, a.cfg, version, &a.upkeep, a.log, a.metrics)
 		if err != nil {
 			return fmt.Errorf("upstream %q: %w", u.Name, err)
@@ -135,7 +138,7 @@ func (a *App) assemble() error {
 	for _, u := range cfg.Upstreams {
 		limits[u.Name] = reqcoord.Limits{Concurrency: u.Limits.Concurrency, Queue: u.Limits.Queue, QueueTimeout: u.Limits.QueueTimeout}
 		endpoints = append(endpoints, proxy.Endpoint{
-			Name: u.Name, Path: u.Path, Caller: a.upstreams[u.Name], Resource: resource(cfg, u, a.publicURL()),
+			Name: u.Name, Path: u.Path, Caller: a.upstreams[u.Name], Members: u.Aggregate, Resource: resource(cfg, u, a.publicURL()),
 			Forward: forwardHeaders(u.ForwardHeaders), ShortToken: shortToken(u.Auth), PerClient: perClient(u.Auth),
 		})
 	}
