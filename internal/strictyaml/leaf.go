@@ -50,6 +50,8 @@ func setLeaf(n *yaml.Node, v reflect.Value) error {
 		return setBool(n, v)
 	case reflect.Int, reflect.Int64:
 		return setInt(n, v)
+	case reflect.Float64:
+		return setFloat(n, v)
 	}
 	return fmt.Errorf("strictyaml does not know the type %s", v.Type())
 }
@@ -79,6 +81,15 @@ func setInt(n *yaml.Node, v reflect.Value) error {
 		return fmt.Errorf("want a whole number that is not negative, not %q", n.Value)
 	}
 	v.SetInt(i)
+	return nil
+}
+
+func setFloat(n *yaml.Node, v reflect.Value) error {
+	f, err := strconv.ParseFloat(n.Value, 64)
+	if tag := n.ShortTag(); err != nil || (tag != "!!int" && tag != "!!float") {
+		return fmt.Errorf("want a number, not %q", n.Value)
+	}
+	v.SetFloat(f)
 	return nil
 }
 

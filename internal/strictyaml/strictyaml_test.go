@@ -23,8 +23,9 @@ func (u *upper) UnmarshalText(b []byte) error {
 }
 
 type item struct {
-	Name string `yaml:"name"`
-	N    int    `yaml:"n"`
+	Name string  `yaml:"name"`
+	N    int     `yaml:"n"`
+	Part float64 `yaml:"part"`
 }
 
 func (i *item) SetDefaults() { i.N = 7 }
@@ -63,8 +64,8 @@ flag: true
 	}
 	yes := true
 	want := doc{
-		Text: "kept", Wait: 90 * time.Second, Hue: "green", Loud: "HI", Items: []item{{"a", 7}, {"b", 0}},
-		Table: map[string]int{"x": 1, "2": 3}, Opt: &item{"o", 7}, inner: inner{&yes}, Hidden: "kept",
+		Text: "kept", Wait: 90 * time.Second, Hue: "green", Loud: "HI", Items: []item{{"a", 7, 0}, {"b", 0, 0}},
+		Table: map[string]int{"x": 1, "2": 3}, Opt: &item{"o", 7, 0}, inner: inner{&yes}, Hidden: "kept",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -95,6 +96,7 @@ func TestMistakes(t *testing.T) {
 		{"items: [a]", `1: items[0]: want a mapping of keys to values, not "a"`},
 		{"items:\n- n: -1", `2: items[0].n: want a whole number that is not negative, not "-1"`},
 		{"items:\n- n: 1.5", `2: items[0].n: want a whole number that is not negative, not "1.5"`},
+		{"items:\n- part: half", `2: items[0].part: want a number, not "half"`},
 		{"flag: yes", `1: flag: want true or false, not "yes"`},
 		{"{[a]: b}", `1: want a plain key, not a list`},
 		{"[]", `1: want a mapping of keys to values, not a list`},
@@ -131,7 +133,7 @@ func TestMistakeIsNotHalfAValue(t *testing.T) {
 // TestAlias: an alias is read as what it stands for; one that contains itself ends.
 func TestAlias(t *testing.T) {
 	var got doc
-	if _, mistakes := Decode([]byte("items: [&a {name: x}, *a]"), &got); mistakes != nil || len(got.Items) != 2 || got.Items[1] != (item{"x", 7}) {
+	if _, mistakes := Decode([]byte("items: [&a {name: x}, *a]"), &got); mistakes != nil || len(got.Items) != 2 || got.Items[1] != (item{"x", 7, 0}) {
 		t.Errorf("got %+v, %v", got.Items, mistakes)
 	}
 	if _, mistakes := Decode([]byte("items: &a [*a]"), &got); len(mistakes) != 1 {
