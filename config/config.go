@@ -56,6 +56,7 @@ type Config struct {
 	Limits   Limits   `yaml:"limits" envPrefix:"LIMITS_"`
 	Timeouts Timeouts `yaml:"timeouts" envPrefix:"TIMEOUTS_"`
 	Log      Log      `yaml:"log" envPrefix:"LOG_"`
+	Tracing  Tracing  `yaml:"tracing" envPrefix:"TRACING_"`
 }
 
 // Redis are the options of a redis:// store.

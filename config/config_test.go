@@ -90,7 +90,7 @@ func golden(t *testing.T, name, got string) {
 
 func TestBadEnvironmentNamesTheVariables(t *testing.T) {
 	_, err := Load("testdata/bad/open-without-identity.yaml", []string{
-		"TASKGATE_LEASE=10", "TASKGATE_LIMITS_MAX_CALLS=many", "TASKGATE_LIMITS_MAX_BODY_BYTES=1MB", "TASKGATE_INSECURE_NO_IDENTITY=yes",
+		"TASKGATE_LEASE=10", "TASKGATE_LIMITS_MAX_CALLS=many", "TASKGATE_LIMITS_MAX_BODY_BYTES=1MB", "TASKGATE_INSECURE_NO_IDENTITY=yes", "TASKGATE_TRACING_SAMPLE_RATIO=half",
 		"TASKGATE_LISTEN=somewhere", "TASKGATE_LOG_FORMAT=xml", "TASKGATE_REDIS_PASSWORD=env:NONE", "TASKGATE_UPSTREAM=",
 	}, func(c *Config) error {
 		c.AdminListen = "here"
@@ -100,6 +100,7 @@ func TestBadEnvironmentNamesTheVariables(t *testing.T) {
 TASKGATE_LEASE: "10" has no unit; write 10s for seconds, or use ms, m or h
 TASKGATE_LIMITS_MAX_BODY_BYTES: "1MB" is not a size; write one such as 64KiB, 4MiB or 1GiB
 TASKGATE_LIMITS_MAX_CALLS: want a whole number, not "many"
+TASKGATE_TRACING_SAMPLE_RATIO: want a number, not "half"
 TASKGATE_REDIS_PASSWORD: the environment variable NONE is not set
 TASKGATE_LISTEN: "somewhere" is not host:port; write one such as 127.0.0.1:8080
 adminListen: "here" is not host:port; write one such as 127.0.0.1:8080

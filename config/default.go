@@ -48,7 +48,8 @@ func Default() Config {
 			InfoWait:   2 * time.Second,
 			Drain:      30 * time.Second,
 		},
-		Log: Log{Level: "info", Format: JSON},
+		Log:     Log{Level: "info", Format: JSON},
+		Tracing: Tracing{SampleRatio: 1, ServiceName: "taskgate"},
 	}
 }
 

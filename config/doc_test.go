@@ -23,7 +23,7 @@ func leaves(v reflect.Value, path string, out map[string]any) {
 		switch {
 		case f.Kind() == reflect.Struct && !isText:
 			leaves(f, at+".", out)
-		case f.Kind() == reflect.Slice && f.Type().Elem().Kind() == reflect.Struct:
+		case f.Kind() == reflect.Slice && f.Type().Elem().Kind() == reflect.Struct, v.Type().Field(i).Tag.Get("env") == "-":
 		default:
 			out[at] = f.Interface()
 		}
@@ -39,7 +39,7 @@ func leavesOf(v any, path string) map[string]any {
 // TestExample: config.example.yaml shows every field, and the values that it does
 // not mark as examples are the defaults.
 func TestExample(t *testing.T) {
-	c, err := Load(example, []string{"REDIS_PASSWORD=x", "REPORTS_API_KEY=y", "REPORTS_CLIENT_SECRET=z", "TASKGATE_STORE_KEY=" + strings.Repeat("0", 64)}, nil)
+	c, err := Load(example, []string{"REDIS_PASSWORD=x", "REPORTS_API_KEY=y", "REPORTS_CLIENT_SECRET=z", "OTLP_AUTHORIZATION=w", "TASKGATE_STORE_KEY=" + strings.Repeat("0", 64)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,6 +68,13 @@ func parsers() map[reflect.Type]env.ParserFunc {
 			}
 			return v == "true", nil
 		},
+		reflect.TypeFor[float64](): func(v string) (any, error) {
+			f, err := strconv.ParseFloat(v, 64)
+			if err != nil {
+				return nil, fmt.Errorf("want a number, not %q", v)
+			}
+			return f, nil
+		},
 		reflect.TypeFor[int](): func(v string) (any, error) {
 			n, err := strconv.Atoi(v)
 			if err != nil {

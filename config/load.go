@@ -89,6 +89,7 @@ func (l *loader) environment() {
 			l.errs = append(l.errs, fmt.Errorf("%s: %w", upstreamVariable, err))
 		}
 	}
+	l.otelVariables()
 	for _, path := range slices.Sorted(maps.Keys(l.variables)) {
 		name := l.variables[path]
 		if l.environ[name] == "" { // as good as not set

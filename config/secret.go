@@ -8,17 +8,22 @@ import (
 // eachSecret calls f with every secret and its path. f may change it.
 func (c *Config) eachSecret(f func(path string, s *Secret)) {
 	f("redis.password", &c.Redis.Password)
+	inMap(c.Tracing.Headers, "tracing.headers", f)
 	for i := range c.Encryption.Keys {
 		f(item("encryption.keys", i), &c.Encryption.Keys[i])
 	}
 	for i := range c.Upstreams {
 		u, at := &c.Upstreams[i], item("upstreams", i)
-		for _, name := range slices.Sorted(maps.Keys(u.Headers)) {
-			s := u.Headers[name]
-			f(at+".headers."+name, &s)
-			u.Headers[name] = s
-		}
+		inMap(u.Headers, at+".headers", f)
 		f(at+".auth.token", &u.Auth.Token)
 		f(at+".auth.clientSecret", &u.Auth.ClientSecret)
+	}
+}
+
+func inMap(secrets map[string]Secret, at string, f func(path string, s *Secret)) {
+	for _, name := range slices.Sorted(maps.Keys(secrets)) {
+		s := secrets[name]
+		f(at+"."+name, &s)
+		secrets[name] = s
 	}
 }

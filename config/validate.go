@@ -47,6 +47,7 @@ func (c Config) Validate() error {
 	v.limits(c.Limits)
 	v.timeouts(c)
 	v.log(c.Log)
+	v.tracing(c)
 	if len(v.problems) > 0 {
 		return v.problems
 	}

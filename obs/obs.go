@@ -1,4 +1,4 @@
-// Package obs sets up logs and metrics.
+// Package obs sets up logs, metrics and traces.
 package obs
 
 import (

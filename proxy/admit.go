@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"taskgate/audit"
 	"taskgate/wire"
 )
@@ -18,6 +20,7 @@ type exchange struct {
 	params wire.Object
 	meta   wire.Meta // of requests
 	trail  audit.Event
+	span   trace.Span
 }
 
 // admit lets a request in: path, Origin and Host, caller and its quota, size,

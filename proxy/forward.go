@@ -37,7 +37,7 @@ func (h *Handler) forward(ctx context.Context, x *exchange, out *responder) (wir
 // the protocol, whose refusal may mean anything.
 func unknownThere(method string, err error) bool {
 	var up *upstream.Error
-	return !isStandard(method) && errors.As(err, &up) && up.Kind == upstream.Refused && !up.MayHaveRun
+	return !wire.IsStandard(method) && errors.As(err, &up) && up.Kind == upstream.Refused && !up.MayHaveRun
 }
 
 // send sends a request other than tools/call. It ends with the client's

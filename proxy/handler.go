@@ -18,6 +18,7 @@ import (
 	"taskgate/policy"
 	"taskgate/reqcoord"
 	"taskgate/taskrun"
+	"taskgate/tracing"
 	"taskgate/upstream"
 	"taskgate/wire"
 )
@@ -68,6 +69,8 @@ type Options struct {
 	PolicyHeaders []string
 	// PolicyInMeta lets clients know which rule decided.
 	PolicyInMeta bool
+	// Tracing makes the spans of requests; nil: there are none.
+	Tracing *tracing.Tracer
 	// Legacy serves the clients of 2025-11-25 and earlier. The message is zero
 	// for GET and DELETE.
 	Legacy func(http.ResponseWriter, *http.Request, *Visit, wire.Message)
@@ -165,23 +168,26 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	out := newResponder(w, req.Header, h.opts)
+	began := time.Now()
 	x, err := h.admit(w, req)
 	if x != nil {
 		out.id = x.msg.ID
 	}
 	switch {
 	case err != nil:
+		h.beginSpan(req.Context(), x, began)
 		h.finish(out, x, nil, err)
 	case isSessionMethod(req) || x.isLegacy():
 		h.opts.Legacy(w, req, &x.Visit, x.msg)
 	case x.msg.IsNotification(): // none is defined on HTTP; some clients send them
 		w.WriteHeader(http.StatusAccepted)
 	default:
-		h.answer(req.Context(), x, out)
+		h.answer(req.Context(), x, out, began)
 	}
 }
 
-func (h *Handler) answer(ctx context.Context, x *exchange, out *responder) {
+func (h *Handler) answer(ctx context.Context, x *exchange, out *responder, began time.Time) {
+	ctx = h.beginSpan(ctx, x, began)
 	result, err := h.call(ctx, x, out)
 	h.finish(out, x, result, err)
 }
@@ -222,6 +228,7 @@ func (h *Handler) finish(out *responder, x *exchange, result wire.Raw, err error
 	h.record(x, status, err)
 	out.finish(status, msg)
 	h.metrics.answered(x, status, err)
+	x.endSpan(status, err)
 }
 
 // note logs what an operator should know of; a client's own mistakes are not.
@@ -229,7 +236,7 @@ func (h *Handler) note(x *exchange, err error) {
 	if x == nil || !isOurFault(err) {
 		return
 	}
-	h.opts.Log.Warn("request failed", zap.String("upstream", x.route.Name), zap.String("method", label(x.msg.Method)), upstream.LogError(err))
+	h.opts.Log.Warn("request failed", zap.String("upstream", x.route.Name), zap.String("method", wire.Label(x.msg.Method)), upstream.LogError(err))
 }
 
 // Paths lists the endpoints.

@@ -42,7 +42,7 @@ func newMetrics(reg prometheus.Registerer, q *quotas) *metrics {
 func (m *metrics) answered(x *exchange, status int, err error) {
 	up, method, code := "", "", 0
 	if x != nil {
-		up, method = x.route.Name, label(x.msg.Method)
+		up, method = x.route.Name, wire.Label(x.msg.Method)
 	}
 	if err != nil {
 		rpc := rpcOf(err)
@@ -59,22 +59,4 @@ func reasonOf(e *wire.Error) string {
 	data, _ := wire.ParseObject(e.Data)
 	reason, _ := wire.String(data.Get("reason"))
 	return reason
-}
-
-func label(method string) string {
-	if method == "" || isStandard(method) {
-		return method
-	}
-	return "other"
-}
-
-// isStandard tells the methods of the protocol and of SEP-2663.
-func isStandard(method string) bool {
-	switch method {
-	case "server/discover", "tools/call", "tools/list", "tasks/get", "tasks/update", "tasks/cancel",
-		"subscriptions/listen", "prompts/list", "prompts/get", "resources/list", "resources/read",
-		"resources/templates/list", "completion/complete":
-		return true
-	}
-	return false
 }

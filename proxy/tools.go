@@ -8,6 +8,7 @@ import (
 
 	"taskgate/policy"
 	"taskgate/taskrun"
+	"taskgate/tracing"
 	"taskgate/upstream"
 	"taskgate/wire"
 )
@@ -27,7 +28,7 @@ func (h *Handler) callTool(ctx context.Context, x *exchange, out *responder) (wi
 	}
 	decision := h.opts.Decide(h.query(x, tool, facts))
 	x.traceDecision(tool, decision)
-	h.noteDecision(x, tool, decision)
+	h.noteDecision(ctx, x, tool, decision)
 	if err := h.authorize(x, decision); err != nil {
 		return nil, err
 	}
@@ -57,6 +58,7 @@ func (x *exchange) heldState() (state string, ok bool) {
 func (h *Handler) run(ctx context.Context, x *exchange, out *responder, call taskrun.Call) (o taskrun.Outcome, err error) {
 	defer func() { x.traceOutcome(o) }()
 	call.Owner, call.Upstream, call.Meta, call.Header = x.owner(), x.route.Name, x.meta, x.keptHeaders()
+	call.Origin = tracing.Origin(ctx)
 	if state, held := x.heldState(); held {
 		responses, err := retryResponses(x.params)
 		if err != nil {
@@ -69,8 +71,9 @@ func (h *Handler) run(ctx context.Context, x *exchange, out *responder, call tas
 
 // noteDecision says why a call is treated as it is. Rules are written by
 // operators, so their names are few enough for a label.
-func (h *Handler) noteDecision(x *exchange, tool string, d policy.Decision) {
+func (h *Handler) noteDecision(ctx context.Context, x *exchange, tool string, d policy.Decision) {
 	h.metrics.decided.WithLabelValues(x.route.Name, d.Rule).Inc()
+	h.opts.Tracing.Decided(ctx, x.route.Name, tool, d)
 	if entry := h.opts.Log.Check(zap.DebugLevel, "decided"); entry != nil {
 		entry.Write(zap.String("upstream", x.route.Name), zap.String("tool", tool), zap.String("rule", d.Rule), zap.String("source", d.Source),
 			zap.String("task", string(d.Task)), zap.Duration("promoteAfter", d.PromoteAfter), zap.Bool("declared", x.meta.Capabilities.DeclaresTasks()))

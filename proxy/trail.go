@@ -10,6 +10,7 @@ import (
 	"taskgate/auth"
 	"taskgate/policy"
 	"taskgate/taskrun"
+	"taskgate/wire"
 )
 
 // A trail is what the audit log will say of an exchange; it is filled in as
@@ -44,7 +45,7 @@ func (h *Handler) record(x *exchange, status int, err error) {
 	e := x.trail
 	e.Time, e.Peer, e.Status = h.opts.Now(), x.peer, status
 	e.Tenant, e.Subject, e.Identity = x.identity.Tenant, x.identity.Subject, x.identity.Method
-	e.Upstream, e.Method = x.route.Name, label(x.msg.Method)
+	e.Upstream, e.Method = x.route.Name, wire.Label(x.msg.Method)
 	switch {
 	case denied:
 		e.Outcome, e.Reason = audit.Denied, err.Error()

@@ -47,11 +47,13 @@ func (v *Visit) Ask(ctx context.Context, w http.ResponseWriter, msg wire.Message
 	x.header, x.asks = modernHeader(v.header, msg), true
 	out := newResponder(w, x.header, v.h.opts)
 	out.id = msg.ID
+	began := time.Now()
 	if err := x.check(); err != nil {
+		v.h.beginSpan(ctx, x, began)
 		v.h.finish(out, x, nil, err)
 		return
 	}
-	v.h.answer(ctx, x, out)
+	v.h.answer(ctx, x, out, began)
 }
 
 // AsTask is the visit of who wants a tools/call to be a task from its beginning, as

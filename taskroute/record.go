@@ -173,6 +173,9 @@ type Request struct {
 	Headers map[string][]string `json:"headers,omitempty"`
 	// Decision is the frozen policy decision, written by package policy.
 	Decision wire.Raw `json:"decision,omitempty"`
+	// Origin names the span of the creating request, as a traceparent; "": it had
+	// none.
+	Origin string `json:"origin,omitempty"`
 }
 
 // Wire is what a client may see of the record.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"taskgate/taskroute"
+	"taskgate/tracing"
 	"taskgate/wire"
 )
 
@@ -88,6 +89,7 @@ func (x *run) answered(ctx context.Context, end ended) (Outcome, error) {
 	if err != nil { // no task without a store; a question is an answer too
 		return Outcome{Reply: &end.reply}, nil
 	}
+	x.span.AddEvent(tracing.Parked)
 	x.drop() // the answers may come to any replica
 	x.r.watchParked(rec.ID, x.call.Decision.InputTimeout.After)
 	return Outcome{Task: rec}, nil
@@ -114,6 +116,7 @@ func (x *run) question(ctx context.Context, first *ask) (Outcome, bool) {
 		}
 		return Outcome{}, false
 	}
+	x.span.AddEvent(tracing.Asked)
 	for i, a := range asks {
 		x.waitFor(keys[i], a)
 	}

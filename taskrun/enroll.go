@@ -31,6 +31,7 @@ func (x *run) enroll(ctx context.Context, kind taskroute.Kind, prepare ...func(*
 		return nil, x.r.notEnrolled(err)
 	}
 	x.hold(rec)
+	_, x.span = x.r.beginSpan(ctx, &x.call)
 	x.r.metrics.created.WithLabelValues(x.call.Upstream, string(kind)).Inc()
 	return rec, nil
 }
@@ -60,6 +61,7 @@ func (x *run) drop() {
 	x.r.own.CompareAndDelete(x.id, x)
 	x.watch.Stop()
 	x.id = ""
+	x.span.End()
 }
 
 // hold notes how this run has the record.

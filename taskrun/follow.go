@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"taskgate/taskroute"
+	"taskgate/tracing"
 )
 
 // follow keeps the record of a running call up to date until one of them ends.
@@ -52,13 +53,19 @@ func (x *run) follow() {
 			}
 			continue
 		case <-expired.C:
-			x.flight.Cancel(errExpired)
+			x.expire()
 			return
 		}
 		if !x.sync() {
 			return
 		}
 	}
+}
+
+// expire gives the call up, since nobody may see its outcome any more.
+func (x *run) expire() {
+	x.span.AddEvent(tracing.Expired)
+	x.flight.Cancel(errExpired)
 }
 
 // timerAt fires at a moment of the given clock; never for the zero moment.
@@ -107,6 +114,7 @@ func (x *run) askClient(a *ask) {
 		return
 	}
 	x.rounds = rec.State.Rounds
+	x.span.AddEvent(tracing.Asked)
 	x.waitFor(keys[0], a)
 }
 
@@ -128,10 +136,11 @@ func (x *run) sync() bool {
 	rec, err := x.read()
 	switch {
 	case errors.Is(err, taskroute.ErrNotFound): // collected
-		x.flight.Cancel(errExpired)
+		x.expire()
 		return false
 	case notHeld(err), errors.Is(err, taskroute.ErrNewer):
 		x.flight.Cancel(x.lost(err))
+		x.span.AddEvent(tracing.Lost)
 		x.r.metrics.fenced.Inc()
 		return false
 	case err != nil:

@@ -87,7 +87,7 @@ func (r *Runner) expireParked(ctx context.Context, id string) error {
 	}
 	call, err := callOf(rec)
 	if err != nil {
-		return r.fail(ctx, id, "", err)
+		return r.fail(ctx, &call, id, "", err)
 	}
 	then := call.Decision.InputTimeout.Then
 	failure := WireError(errInputTimeout)
@@ -110,6 +110,7 @@ func (r *Runner) expireParked(ctx context.Context, id string) error {
 		return err
 	})
 	if err == nil {
+		r.spanOfEnd(&call, rec)
 		r.resumeIfParked(ctx, rec)
 	}
 	return err

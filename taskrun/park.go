@@ -10,6 +10,7 @@ import (
 
 	"taskgate/policy"
 	"taskgate/taskroute"
+	"taskgate/tracing"
 	"taskgate/upstream"
 	"taskgate/wire"
 )
@@ -78,6 +79,7 @@ func (x *run) park(result wire.Raw) {
 		x.r.log.Warn("a question of the upstream was not recorded", zap.String("upstream", x.call.Upstream), zap.Error(err))
 		return
 	}
+	x.span.AddEvent(tracing.Parked)
 	x.r.watchParked(x.id, x.call.Decision.InputTimeout.After)
 }
 
@@ -97,7 +99,7 @@ func (c *Call) request() taskroute.Request {
 	}
 	return taskroute.Request{
 		Method: c.Method, Params: c.Params.Bytes(), ClientInfo: c.Meta.ClientInfo,
-		Capabilities: c.Meta.Capabilities.Raw(), Headers: c.Header, Decision: decision,
+		Capabilities: c.Meta.Capabilities.Raw(), Headers: c.Header, Decision: decision, Origin: c.Origin,
 	}
 }
 
@@ -105,7 +107,7 @@ func (c *Call) request() taskroute.Request {
 func callOf(rec *taskroute.Record) (Call, error) {
 	c := Call{
 		Owner: rec.State.Owner, Upstream: rec.State.Upstream, Tool: rec.State.Tool,
-		Method: rec.Request.Method, Header: http.Header(rec.Request.Headers),
+		Method: rec.Request.Method, Header: http.Header(rec.Request.Headers), Origin: rec.Request.Origin,
 		Meta: wire.Meta{Version: wire.Version, ClientInfo: rec.Request.ClientInfo,
 			Capabilities: wire.ParseCapabilities(rec.Request.Capabilities)},
 	}
@@ -148,7 +150,7 @@ func (r *Runner) proceed(ctx context.Context, id string, quiet time.Duration) er
 	}
 	call, err := r.runnable(rec)
 	if err != nil {
-		return r.fail(ctx, id, rec.State.Holder, err)
+		return r.fail(ctx, &call, id, rec.State.Holder, err)
 	}
 	claimed, err := r.claim(ctx, rec, func(rec *taskroute.Record, holder string) error {
 		if rec.State.Holder != "" || rec.State.Status != taskroute.Working {
@@ -159,14 +161,18 @@ func (r *Runner) proceed(ctx context.Context, id string, quiet time.Duration) er
 	if err != nil {
 		return err
 	}
-	r.start(ctx, call, claimed, withAnswers(call.Params, claimed.Input))
+	r.start(ctx, call, claimed, withAnswers(call.Params, claimed.Input), tracing.Continued)
 	return nil
 }
 
 // start sends the call of a claimed record, in the background. When many are
 // claimed at once they wait for their turns, and none fails for want of room.
-func (r *Runner) start(ctx context.Context, call Call, claimed *taskroute.Record, params wire.Object) {
+// event says for the trace why it is sent.
+func (r *Runner) start(ctx context.Context, call Call, claimed *taskroute.Record, params wire.Object, event string) {
+	ctx, span := r.beginSpan(ctx, &call)
+	span.AddEvent(event)
 	x, callCtx := r.newRun(ctx, call, nil)
+	x.span = span
 	x.promised = true
 	x.take(claimed.ID)
 	x.hold(claimed)

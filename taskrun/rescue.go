@@ -9,6 +9,7 @@ import (
 
 	"taskgate/policy"
 	"taskgate/taskroute"
+	"taskgate/tracing"
 )
 
 const rescuePage = 100
@@ -90,7 +91,7 @@ func (r *Runner) rescue(ctx context.Context, o taskroute.Orphan) error {
 	call, err := r.runnable(rec)
 	switch {
 	case err != nil:
-		return r.fail(ctx, o.ID, o.Holder, errHolderLost)
+		return r.fail(ctx, &call, o.ID, o.Holder, errHolderLost)
 	case !rec.State.CancelledAt.IsZero():
 		return r.stopOrphan(ctx, rec, o.Holder, call)
 	case rec.State.Resume != nil:
@@ -98,7 +99,7 @@ func (r *Runner) rescue(ctx context.Context, o taskroute.Orphan) error {
 	case call.mayRunAgain(rec.State):
 		return r.takeOver(ctx, rec, o.Holder, call, (*taskroute.Record).Restart)
 	}
-	return r.fail(ctx, o.ID, o.Holder, errHolderLost)
+	return r.fail(ctx, &call, o.ID, o.Holder, errHolderLost)
 }
 
 // mayRunAgain: policy says that the tool is idempotent, and there are attempts
@@ -125,21 +126,23 @@ func (r *Runner) takeOver(ctx context.Context, rec *taskroute.Record, dead strin
 	if err != nil {
 		return err
 	}
+	event := tracing.Reattached
 	if claimed.State.Attempts > rec.State.Attempts {
+		event = tracing.Rerun
 		r.metrics.reruns.Inc()
 	}
-	r.start(ctx, call, claimed, call.Params)
+	r.start(ctx, call, claimed, call.Params, event)
 	return nil
 }
 
 var errHolderLost = errors.New("the gateway replica that ran the call was lost; whether the tool has run to its end is unknown")
 
 // fail ends a record that is still held by holder.
-func (r *Runner) fail(ctx context.Context, id, holder string, why error) error {
+func (r *Runner) fail(ctx context.Context, call *Call, id, holder string, why error) error {
 	failure := WireError(why)
 	ctx, cancel := r.briefly(ctx)
 	defer cancel()
-	_, err := r.store.UpdateAny(ctx, id, func(rec *taskroute.Record) error {
+	rec, err := r.store.UpdateAny(ctx, id, func(rec *taskroute.Record) error {
 		if rec.State.Holder != holder {
 			return taskroute.ErrFenced
 		}
@@ -150,6 +153,7 @@ func (r *Runner) fail(ctx context.Context, id, holder string, why error) error {
 	})
 	if err == nil {
 		r.metrics.rescued.Inc()
+		r.spanOfEnd(call, rec)
 	}
 	return err
 }

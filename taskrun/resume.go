@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"taskgate/taskroute"
+	"taskgate/tracing"
 	"taskgate/upstream"
 	"taskgate/wire"
 )
@@ -74,6 +75,7 @@ func (x *run) orAgain(end ended) ended {
 	if x.resuming == nil || !errors.As(end.err, new(*upstream.Error)) {
 		return end
 	}
+	x.span.AddEvent(tracing.NotFound)
 	x.r.log.Info("a call could not be found again", zap.String("upstream", x.call.Upstream), upstream.LogError(end.err))
 	if !x.again.Load() {
 		return ended{err: errHolderLost}
@@ -89,7 +91,7 @@ func (x *run) orAgain(end ended) ended {
 	})
 	if err == nil && !rec.State.Status.Terminal() {
 		x.r.metrics.reruns.Inc()
-		x.r.start(context.Background(), x.call, rec, x.call.Params)
+		x.r.start(context.Background(), x.call, rec, x.call.Params, tracing.Rerun)
 	}
 	return ended{err: errSentAgain}
 }
@@ -116,12 +118,13 @@ func (x *run) leave() {
 func (x *run) handOver() {
 	_, _ = x.update(func(rec *taskroute.Record) error { return rec.Keep(x.lastToken()) })
 	x.r.metrics.handedOver.Inc()
+	x.span.AddEvent(tracing.HandedOver)
 }
 
 // stopOrphan fulfils the wish to cancel a call whose holder is dead, and tells
 // the upstream if the call can be found again.
 func (r *Runner) stopOrphan(ctx context.Context, rec *taskroute.Record, dead string, call Call) error {
-	if err := r.fail(ctx, rec.ID, dead, errHolderLost); err != nil || rec.State.Resume == nil {
+	if err := r.fail(ctx, &call, rec.ID, dead, errHolderLost); err != nil || rec.State.Resume == nil {
 		return err
 	}
 	r.busy.Go(func() {

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"taskgate/reqcoord"
 	"taskgate/taskroute"
 	"taskgate/upstream"
@@ -53,6 +55,7 @@ type run struct {
 	pending map[string]*ask   // asked of the client, by key
 	known   map[string]string // keys of what the call had asked before it was resumed, by the upstream's id
 	watch   *taskroute.Watcher
+	span    trace.Span // of the time with the record
 }
 
 // ended is how the connector's work came to its end.
@@ -82,8 +85,8 @@ func (r *Runner) newRun(ctx context.Context, c Call, observe Observer) (*run, co
 		idle:  newBudget(c.Decision.IdleTimeout, func() { flight.Cancel(errIdle) }),
 		ended: make(chan ended, 1), asked: make(chan *ask), progress: make(chan struct{}, 1), nudge: make(chan struct{}, 1),
 		overdue: make(chan string), followed: make(chan struct{}),
-		pending: map[string]*ask{},
-		onEnd:   func(f func()) func() bool { return context.AfterFunc(ctx, f) },
+		pending: map[string]*ask{}, span: noSpan(),
+		onEnd: func(f func()) func() bool { return context.AfterFunc(ctx, f) },
 	}
 	if observe != nil {
 		x.observe.Store(&observe)

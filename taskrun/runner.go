@@ -23,6 +23,7 @@ import (
 	"taskgate/policy"
 	"taskgate/reqcoord"
 	"taskgate/taskroute"
+	"taskgate/tracing"
 	"taskgate/upstream"
 	"taskgate/wire"
 )
@@ -54,6 +55,8 @@ type Options struct {
 	// Took is told how long calls took at their upstream, but for those that asked
 	// a question; may be nil.
 	Took func(upstream, tool string, took time.Duration)
+	// Tracing makes the spans of runs; nil: there are none.
+	Tracing *tracing.Tracer
 
 	Log     *zap.Logger
 	Metrics prometheus.Registerer
@@ -100,6 +103,7 @@ type Call struct {
 	Meta     wire.Meta
 	Header   http.Header // sent along to the upstream
 	Decision policy.Decision
+	Origin   string // the span of the request, see tracing.Origin; "": none
 }
 
 // mayBecomeTask: policy lets it, and this very request declared the extension.

@@ -56,6 +56,7 @@ func (x *run) end(transition func(*taskroute.Record) error) {
 		return
 	}
 	x.r.metrics.ended.WithLabelValues(x.call.Upstream, string(rec.State.Status)).Inc()
+	endedSpan(x.span, rec)
 }
 
 // update writes a change to the record this run holds, for as long as it takes:

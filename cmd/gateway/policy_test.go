@@ -25,6 +25,7 @@ func TestExplainKnowsTheConfiguration(t *testing.T) {
 	t.Setenv("REDIS_PASSWORD", "x")
 	t.Setenv("REPORTS_API_KEY", "y")
 	t.Setenv("REPORTS_CLIENT_SECRET", "z")
+	t.Setenv("OTLP_AUTHORIZATION", "w")
 	t.Setenv("TASKGATE_STORE_KEY", strings.Repeat("0", 64))
 	cfg, _, err := c.load()
 	if err != nil {

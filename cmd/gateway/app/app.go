@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.uber.org/zap"
 
 	"taskgate/admin"
@@ -24,6 +25,7 @@ import (
 	"taskgate/taskroute"
 	"taskgate/taskrun"
 	"taskgate/tasks2025"
+	"taskgate/tracing"
 	"taskgate/upstream"
 )
 
@@ -42,8 +44,10 @@ type App struct {
 	legacy    *legacyfront.Front
 	admin     *admin.Handler
 	callers   *auth.Chain
-	tls       *auth.ListenerFiles // nil: the listener speaks plain HTTP
-	audit     *audit.Log          // nil: none
+	tls       *auth.ListenerFiles      // nil: the listener speaks plain HTTP
+	audit     *audit.Log               // nil: none
+	spans     *sdktrace.TracerProvider // nil: there are none
+	tracer    *tracing.Tracer          // nil: none
 	upkeep    upkeep
 
 	listener      net.Listener
@@ -66,6 +70,9 @@ func NewOn(ctx context.Context, cfg config.Config, version string, log *zap.Logg
 		}
 	}()
 	if a.policy, err = newPolicy(cfg, log); err != nil {
+		return nil, err
+	}
+	if err := a.trace(cfg.Tracing, version); err != nil {
 		return nil, err
 	}
 	if err := a.identify(); err != nil {
@@ -134,19 +141,20 @@ func (a *App) assemble() error {
 	if len(cfg.Identity) > 0 {
 		limits[reqcoord.EachPrincipal] = reqcoord.Limits{Concurrency: cfg.Limits.MaxCallsPerPrincipal}
 	}
+	callers := a.traced()
 	var endpoints []proxy.Endpoint
 	for _, u := range cfg.Upstreams {
 		limits[u.Name] = reqcoord.Limits{Concurrency: u.Limits.Concurrency, Queue: u.Limits.Queue, QueueTimeout: u.Limits.QueueTimeout}
 		endpoints = append(endpoints, proxy.Endpoint{
-			Name: u.Name, Path: u.Path, Caller: a.upstreams[u.Name], Members: u.Aggregate, Resource: resource(cfg, u, a.publicURL()),
+			Name: u.Name, Path: u.Path, Caller: callers[u.Name], Members: u.Aggregate, Resource: resource(cfg, u, a.publicURL()),
 			Forward: forwardHeaders(u.ForwardHeaders), ShortToken: shortToken(u.Auth), PerClient: perClient(u.Auth),
 		})
 	}
 	a.coord = reqcoord.New(limits, time.Now)
-	a.runner = taskrun.New(store, a.coord, a.upstreams, taskrun.Options{
+	a.runner = taskrun.New(store, a.coord, callers, taskrun.Options{
 		Now: a.backend.Now, Lease: cfg.Lease, StoreTimeout: cfg.Timeouts.Store, CancelGrace: cfg.Timeouts.Cancel, Recheck: cfg.Timeouts.Recheck, Reread: reread,
 		ProgressEvery: time.Second, MaxOpen: cfg.Limits.MaxOpenTasksPerPrincipal,
-		MaxQuestions: cfg.Limits.MaxQuestions, Took: a.observe, Log: a.log, Metrics: a.metrics,
+		MaxQuestions: cfg.Limits.MaxQuestions, Took: a.observe, Tracing: a.tracer, Log: a.log, Metrics: a.metrics,
 	})
 	a.legacy = legacyfront.New(store, legacyfront.Options{
 		SessionLife: sessionLife, Kept: legKept, MaxKept: legMaxKept,
@@ -160,7 +168,7 @@ func (a *App) assemble() error {
 		Quota: newQuota(cfg), MaxTaskIDs: maxTaskIDs, Recheck: cfg.Timeouts.Recheck,
 		Guard:    proxy.Guard{Origins: cfg.AllowedOrigins, Hosts: cfg.AllowedHosts, AnyHost: len(cfg.AllowedHosts) == 0 && !onLoopback(a.listener)},
 		Identify: a.callers.Identify, Audit: a.audit, AuditReads: cfg.Audit.Reads,
-		Decide: a.policy.Decide, Pace: a.pacer.Pace, PolicyHeaders: cfg.PolicyHeaders, PolicyInMeta: cfg.PolicyInMeta, Now: time.Now, Log: a.log, Metrics: a.metrics,
+		Decide: a.policy.Decide, Pace: a.pacer.Pace, PolicyHeaders: cfg.PolicyHeaders, PolicyInMeta: cfg.PolicyInMeta, Tracing: a.tracer, Now: time.Now, Log: a.log, Metrics: a.metrics,
 		Legacy: a.legacy.Serve,
 	})
 	policyMetrics(a.metrics, a.policy, a.pacer)
@@ -231,5 +239,6 @@ func (a *App) release(ctx context.Context) error {
 		}
 	}
 	errs = append(errs, a.audit.Close())
+	a.flushSpans(ctx)
 	return errors.Join(errs...)
 }

@@ -1,0 +1,34 @@
+package proxy
+
+import (
+	"context"
+	"time"
+
+	"taskgate/tracing"
+)
+
+// beginSpan begins the span of a request as soon as it is known whose child it
+// is. What was refused before there was an endpoint has none.
+func (h *Handler) beginSpan(ctx context.Context, x *exchange, began time.Time) context.Context {
+	if x == nil {
+		return ctx
+	}
+	meta, _ := x.params.Object("_meta")
+	ctx, x.span = h.opts.Tracing.Request(ctx, tracing.Request{
+		Began: began, Header: x.header, Meta: meta, Method: x.msg.Method,
+	})
+	return ctx
+}
+
+// endSpan ends it with how the request was answered.
+func (x *exchange) endSpan(status int, err error) {
+	if x == nil {
+		return
+	}
+	code := 0
+	if err != nil {
+		code = rpcOf(err).Code
+	}
+	tracing.Answered(x.span, x.route.Name, status, code, string(x.trail.Outcome))
+	x.span.End()
+}
