@@ -6,7 +6,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 export PATH := $(CACHE)/bin:$(PATH)
 export TASKGATE_NPM := $(CACHE)/npm
 
-GO_PACKAGES  = $(shell go list ./... | grep -v -e '/test/e2e' -e '/test/conformance')
+GO_PACKAGES  = $(shell go list ./... | grep -v -e '/test/e2e' -e '/test/conformance' -e '/test/matrix')
 GOTESTSUM    = $(CACHE)/bin/gotestsum --format pkgname --
 CONFORMANCE_TABLE = $(CACHE)/conformance.md
 
@@ -33,7 +33,7 @@ unit: deps ## Test the packages under the race detector
 	$(GOTESTSUM) -race -timeout 10m $(GO_PACKAGES)
 
 e2e: deps ## Test the built program with real clients and servers
-	$(GOTESTSUM) -race -timeout 15m ./test/e2e/...
+	$(GOTESTSUM) -race -timeout 15m ./test/e2e/... ./test/matrix/...
 
 conformance: deps ## Run the official suite through the gateway, lane by lane
 	@rm -f $(CONFORMANCE_TABLE)

@@ -40,14 +40,22 @@ func Everything(t testing.TB, mode string) *Process {
 	if path == "" {
 		t.Fatalf("mode is streamableHttp or sse, not %q", mode)
 	}
-	p := &Process{t: t, mode: mode, port: freePort(t), preload: filepath.Join(t.TempDir(), "loopback.cjs")}
-	if err := os.WriteFile(p.preload, loopback, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	p := &Process{t: t, mode: mode, port: freePort(t), preload: Loopback(t)}
 	p.URL = "http://127.0.0.1:" + p.port + path
 	p.Start()
 	t.Cleanup(p.Kill)
 	return p
+}
+
+// Loopback writes the script that keeps a Node server on 127.0.0.1 when it is
+// loaded first (node -r), and returns its path.
+func Loopback(t testing.TB) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "loopback.cjs")
+	if err := os.WriteFile(file, loopback, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // freePort finds a port that nobody listens on. Somebody may take it before its

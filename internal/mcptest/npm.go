@@ -42,3 +42,20 @@ func Node(t testing.TB) string {
 	}
 	return file
 }
+
+// Scripts copies the scripts of some folders into a new one in which they find
+// the npm parts that they import, and returns it. Node looks for those only beside
+// a script.
+func Scripts(t testing.TB, folders ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, folder := range folders {
+		if err := os.CopyFS(dir, os.DirFS(folder)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(NPMFile(t), filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

@@ -6,15 +6,16 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"taskgate/test/page"
 )
 
 var update = flag.Bool("update", false, "write the numbers into docs/conformance.md")
 
-// page is where the numbers are published, between two markers.
+// docs is where the numbers are published, after the line tableBegins.
 const (
-	page        = "../../docs/conformance.md"
+	docs        = "../../docs/conformance.md"
 	tableBegins = "<!-- The table is written by `go test ./test/conformance -update`. -->\n"
-	tableEnds   = "<!-- End of the table. -->\n"
 )
 
 type row struct {
@@ -32,22 +33,7 @@ func publish(t *testing.T, rows []row) {
 			t.Error(err)
 		}
 	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, begun := strings.Cut(string(text), tableBegins)
-	old, after, ended := strings.Cut(rest, tableEnds)
-	switch {
-	case !begun || !ended:
-		t.Errorf("%s has lost the markers of its table", page)
-	case *update:
-		if err := os.WriteFile(page, []byte(before+tableBegins+table+tableEnds+after), 0o644); err != nil {
-			t.Error(err)
-		}
-	case old != table:
-		t.Errorf("%s does not show what was found; run the tests with -update.\nIt shows:\n%s\nFound:\n%s", page, old, table)
-	}
+	page.Table(t, docs, tableBegins, table, *update)
 }
 
 func render(rows []row) string {

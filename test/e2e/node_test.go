@@ -34,17 +34,5 @@ func runNode(t testing.TB, env []string, script string, args ...string) []byte {
 // them beside the script, so it runs from a folder that has both.
 func runDriver(t testing.TB, script string, args ...string) []byte {
 	t.Helper()
-	source, err := os.ReadFile(filepath.Join("testdata", script))
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	copied := filepath.Join(dir, script)
-	if err := os.WriteFile(copied, source, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(mcptest.NPMFile(t), filepath.Join(dir, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
-	return runNode(t, nil, copied, args...)
+	return runNode(t, nil, filepath.Join(mcptest.Scripts(t, "testdata"), script), args...)
 }
