@@ -155,6 +155,7 @@ func mcpGo(version string) func(context.Context, string, plan) ([]Step, error) {
 		asked, progress := &answers{answer: p["question"].Answer}, make(chan struct{}, 1)
 		options := []mcpgoclient.ClientOption{mcpgoclient.WithElicitationHandler(asked)}
 		if version == wire.LegacyVersion {
+			//lint:ignore SA1019 it is the older protocol that is tried here
 			options = append(options, mcpgoclient.WithLegacyProtocolOnly())
 		}
 		c := mcpgoclient.NewClient(tr, options...)
