@@ -256,7 +256,7 @@ func (l *lineLogger) read(stderr *os.File) {
 		l.mu.Lock()
 		l.lines++
 		l.mu.Unlock()
-		l.log.Info("upstream says", zap.ByteString("stderr", line))
+		l.log.Info("upstream says", zap.String("stderr", string(line)))
 	}
 }
 

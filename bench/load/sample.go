@@ -100,7 +100,8 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// Loop calls f from so many goroutines for d. An error ends it.
+// Loop calls f from so many goroutines for d, from each at least once. An error
+// ends it.
 func Loop(ctx context.Context, callers int, d time.Duration, f func(context.Context) error) (Sample, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -109,7 +110,7 @@ func Loop(ctx context.Context, callers int, d time.Duration, f func(context.Cont
 	var wg sync.WaitGroup
 	for i := range took {
 		wg.Go(func() {
-			for ctx.Err() == nil && time.Since(start) < d {
+			for ctx.Err() == nil && (took[i] == nil || time.Since(start) < d) {
 				began := time.Now()
 				if err := f(ctx); err != nil {
 					cancel(err)
