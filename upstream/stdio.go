@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -34,7 +35,13 @@ type process struct {
 // outbound is a line that is to be written.
 type outbound struct {
 	line []byte
-	done chan error // capacity 1
+	done chan written // capacity 1
+}
+
+// written is how much of a line the program can have read.
+type written struct {
+	bytes int
+	err   error
 }
 
 // startProcess starts the program in a process group of its own, so that what it
@@ -98,7 +105,7 @@ func (p *process) reapGroup() {
 // send implements conn. A line that is being written goes on when ctx ends: half a
 // message would spoil the stream for all.
 func (p *process) send(ctx context.Context, m wire.Message, _ http.Header) (sent bool, err error) {
-	o := outbound{line: append(onOneLine(m.Bytes()), '\n'), done: make(chan error, 1)}
+	o := outbound{line: append(onOneLine(m.Bytes()), '\n'), done: make(chan written, 1)}
 	select {
 	case p.out <- o:
 	case <-p.exited:
@@ -107,11 +114,14 @@ func (p *process) send(ctx context.Context, m wire.Message, _ http.Header) (sent
 		return false, ended(ctx, nil)
 	}
 	select {
-	case err := <-o.done:
-		if err != nil {
-			return true, broken(0, "the program takes no input: %w", err)
+	case w := <-o.done:
+		switch {
+		case w.err == nil:
+			return true, nil
+		case w.bytes == 0: // it has ended, though nobody has noticed yet
+			return false, notSent(fmt.Errorf("the program takes no input: %w", w.err))
 		}
-		return true, nil
+		return true, broken(0, "the program takes no more input: %w", w.err)
 	case <-ctx.Done():
 		return true, ended(ctx, nil)
 	}
@@ -123,8 +133,8 @@ func (p *process) write() {
 	for {
 		select {
 		case o := <-p.out:
-			_, err := p.stdin.Write(o.line)
-			o.done <- err
+			n, err := p.stdin.Write(o.line)
+			o.done <- written{n, err}
 		case <-p.exited:
 			return
 		}
