@@ -6,7 +6,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 export PATH := $(CACHE)/bin:$(PATH)
 export TASKGATE_NPM := $(CACHE)/npm
 
-GO_PACKAGES  = $(shell go list ./... | grep -v -e '/test/e2e' -e '/test/conformance' -e '/test/matrix')
+GO_PACKAGES  = $(shell go list ./... | grep -v -e '/test/e2e' -e '/test/conformance' -e '/test/matrix' -e '/test/faults')
 GOTESTSUM    = $(CACHE)/bin/gotestsum --format pkgname --
 CONFORMANCE_TABLE = $(CACHE)/conformance.md
 
