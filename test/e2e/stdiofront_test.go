@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -103,10 +104,18 @@ func TestHostOnStdioWithTasks(t *testing.T) {
 	if kind, _ := wire.String(task.Get("resultType")); kind != wire.ResultTask {
 		t.Fatalf("no task: %s", task.Bytes())
 	}
-	Eventually(t, "the task completes", func() bool {
-		status, _ := wire.String(call("tasks/get", `"taskId":`+string(task.Get("taskId"))+`,`).Get("status"))
-		return status == wire.StatusCompleted
-	})
+	var interval int // milliseconds
+	if err := json.Unmarshal(task.Get("pollIntervalMs"), &interval); err != nil || interval <= 0 {
+		t.Fatalf("pollIntervalMs of %s: %v", task.Bytes(), err)
+	}
+	polls := time.NewTicker(time.Duration(interval) * time.Millisecond) // who asks more often is told to wait
+	defer polls.Stop()
+	for status := wire.StatusWorking; status == wire.StatusWorking; <-polls.C {
+		status, _ = wire.String(call("tasks/get", `"taskId":`+string(task.Get("taskId"))+`,`).Get("status"))
+		if status != wire.StatusWorking && status != wire.StatusCompleted {
+			t.Fatalf("the task is %s", status)
+		}
+	}
 	in.Close()
 	for lines.Scan() {
 		t.Errorf("a line that nobody asked for: %s", lines.Bytes())
