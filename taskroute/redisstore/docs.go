@@ -16,13 +16,18 @@ func (s *Store) Create(ctx context.Context, d taskroute.Doc, nonce string) error
 		return fmt.Errorf("%w: redis uses more than %d %% of its maxmemory", taskroute.ErrFull, fullPercent)
 	}
 	x := s.index(d)
+	channel := ""
+	if d.Awaited {
+		channel = s.keys.changed()
+	}
+	args := appendParts(append(s.docArgs(d, x, nonce), channel, s.hintOf(d)), d)
 	var stored *redis.Cmd
 	var copied *redis.IntCmd
 	err := s.write(ctx, func(p redis.Pipeliner) {
 		s.hold(ctx, p, d, x, 1)
 		s.countIn(ctx, p, d)
 	}, func(p redis.Pipeliner) {
-		stored = createScript.EvalSha(ctx, p, s.docKeys(d.ID), appendParts(s.docArgs(d, x, nonce), d)...)
+		stored = createScript.EvalSha(ctx, p, s.docKeys(d.ID), args...)
 		copied = s.waitForCopies(ctx, p)
 	})
 	switch {
@@ -64,7 +69,7 @@ const (
 // Replace implements taskroute.Backend.
 func (s *Store) Replace(ctx context.Context, prev uint64, d taskroute.Doc, nonce string) error {
 	x := s.index(d)
-	args := append(s.docArgs(d, x, nonce), prev, taskroute.NonceMemory, s.keys.changed(), s.self+" "+d.ID)
+	args := append(s.docArgs(d, x, nonce), prev, taskroute.NonceMemory, s.keys.changed(), s.hintOf(d))
 	args = appendParts(args, d)
 	var stored *redis.Cmd
 	err := s.write(ctx, func(p redis.Pipeliner) {
