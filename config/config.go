@@ -104,8 +104,10 @@ type Upstream struct {
 	// ForwardHeaders are all that it gets of the client's own headers.
 	ForwardHeaders []ForwardHeader `yaml:"forwardHeaders"`
 	// Scopes are what a caller needs for any request to it.
-	Scopes []string       `yaml:"scopes"`
-	Limits UpstreamLimits `yaml:"limits"`
+	Scopes []string `yaml:"scopes"`
+	// JobPrefix begins the names of the tools for jobs, where policy makes any.
+	JobPrefix string         `yaml:"jobPrefix"`
+	Limits    UpstreamLimits `yaml:"limits"`
 }
 
 // Era says which generation of the protocol an upstream speaks.

@@ -71,7 +71,18 @@ func (v *validator) upstreams(c Config) {
 		v.headers(at, u)
 		v.outbound(at, u, c)
 		v.upstreamScopes(at, u, c)
+		v.jobPrefix(at+".jobPrefix", u.JobPrefix)
 		v.positive(at+".limits", u.Limits, "queue")
+	}
+}
+
+var jobPrefix = regexp.MustCompile(`^[A-Za-z0-9._-]{0,54}$`) // a name of a tool has 64 at most
+
+// jobPrefix looks at what begins the names of tools. Those of an aggregate's members
+// have __ in them.
+func (v *validator) jobPrefix(at, prefix string) {
+	if !jobPrefix.MatchString(prefix) || strings.Contains(prefix, "__") {
+		v.problem(at, "%q cannot begin the names of tools; use up to 54 letters, digits, dots, dashes and underscores, without __", prefix)
 	}
 }
 

@@ -55,12 +55,21 @@ func (f *Front) agree(msg wire.Message) (*session, *wire.Error) {
 	}
 	s := &session{agreed: agreed{
 		ID: taskroute.NewID(), Version: version, Opened: f.opts.Now().Unix(),
-		ClientInfo: clientInfo(params), Capabilities: wire.ParseCapabilities(params.Get("capabilities")).WithoutTasks(),
+		ClientInfo: clientInfo(params), Capabilities: capabilities(params, version),
 	}}
 	if len(s.ClientInfo)+len(s.Capabilities) > maxAgreed {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "Invalid params: params.capabilities and the name of the client are larger than %d bytes", maxAgreed)
 	}
 	return s, nil
+}
+
+// capabilities are the client's, less what its revision does not have.
+func capabilities(params wire.Object, version string) wire.Raw {
+	declared := wire.ParseCapabilities(params.Get("capabilities"))
+	if version == wire.LegacyVersion { // which has tasks of its own
+		return declared.WithoutExtension()
+	}
+	return declared.WithoutTasks()
 }
 
 // clientInfo is what identifies the client: its icons need not travel.

@@ -18,35 +18,44 @@ type Tool struct {
 	Annotations json.RawMessage `json:"annotations"`
 }
 
+// Upstream is what is known of an upstream.
+type Upstream struct {
+	Tools []Tool
+	// JobPrefix begins the names of the tools for jobs there.
+	JobPrefix string
+}
+
 // Check compares a set with the tools that really exist, by the names of all
-// upstreams: patterns that match nothing, and calls that would be run again
-// although their tool does not allow it.
-func Check(s *Set, tools map[string][]Tool) Findings {
-	k := &checkAgainst{set: s, tools: tools}
+// upstreams: patterns that match nothing, calls that would be run again although
+// their tool does not allow it, and tools whose names jobs need.
+func Check(s *Set, upstreams map[string]Upstream) Findings {
+	k := &checkAgainst{set: s, upstreams: upstreams}
 	for _, r := range s.rules {
 		k.patterns(r)
 	}
-	for _, u := range slices.Sorted(maps.Keys(tools)) {
-		for _, t := range tools[u] {
+	for _, u := range slices.Sorted(maps.Keys(upstreams)) {
+		for _, t := range upstreams[u].Tools {
 			for _, r := range s.search(u, t.Name) {
 				k.rerun(r, t)
 			}
 		}
+		k.jobs(u)
 	}
 	k.findings.sort()
 	return k.findings
 }
 
-// CheckFiles loads files as the gateway would, compares them with tools unless
-// that is nil, and writes what it found. It returns whether there was no error.
-func CheckFiles(w io.Writer, files []string, sees Sees, tools map[string][]Tool) (ok bool, err error) {
+// CheckFiles loads files as the gateway would, compares them with
+// upstreams unless that is nil, and writes what it found. It returns whether there
+// was no error.
+func CheckFiles(w io.Writer, files []string, sees Sees, upstreams map[string]Upstream) (ok bool, err error) {
 	set, loadErr := Load(files, sees)
 	var findings Findings
 	if errors.As(loadErr, &findings); loadErr == nil {
 		findings = set.Warnings()
 	}
-	if set != nil && tools != nil {
-		findings = append(slices.Clone(findings), Check(set, tools)...)
+	if set != nil && upstreams != nil {
+		findings = append(slices.Clone(findings), Check(set, upstreams)...)
 	}
 	for _, f := range findings {
 		if _, err := fmt.Fprintln(w, f); err != nil {
@@ -72,9 +81,9 @@ func summary(s *Set, fs Findings) string {
 }
 
 type checkAgainst struct {
-	set      *Set
-	tools    map[string][]Tool
-	findings Findings
+	set       *Set
+	upstreams map[string]Upstream
+	findings  Findings
 }
 
 func (k *checkAgainst) find(sev Severity, r *rule, field, format string, args ...any) {
@@ -90,18 +99,18 @@ func (k *checkAgainst) find(sev Severity, r *rule, field, format string, args ..
 // patterns looks for what a rule's patterns match.
 func (k *checkAgainst) patterns(r *rule) {
 	var upstreams, names []string
-	for _, u := range slices.Sorted(maps.Keys(k.tools)) {
+	for _, u := range slices.Sorted(maps.Keys(k.upstreams)) {
 		if !r.upstream.matches(u) {
 			continue
 		}
 		upstreams = append(upstreams, u)
-		for _, t := range k.tools[u] {
+		for _, t := range k.upstreams[u].Tools {
 			names = append(names, t.Name)
 		}
 	}
 	switch {
 	case len(upstreams) == 0:
-		all := slices.Sorted(maps.Keys(k.tools))
+		all := slices.Sorted(maps.Keys(k.upstreams))
 		k.find(Warning, r, "match", "%s.match.upstream: %q matches no upstream%s", r.path, r.upstream.text, meant(r.upstream, all))
 	case !slices.ContainsFunc(names, r.tool.matches):
 		k.find(Warning, r, "match", "%s.match.tool: %q matches no tool of %s%s", r.path, r.tool.text, strings.Join(upstreams, ", "), meant(r.tool, names))
@@ -148,5 +157,20 @@ func (k *checkAgainst) rerun(r *rule, t Tool) {
 		k.find(Error, r, "onLoss", "%s.onLoss: rerun on tool %q, which says that it is destructive (destructiveHint); write fail", r.path, t.Name)
 	default:
 		k.find(Warning, r, "onLoss", "%s.onLoss: rerun on tool %q, which does not say that it is idempotent (idempotentHint); make sure, or write fail", r.path, t.Name)
+	}
+}
+
+// jobs looks for tools that have the names which jobs need.
+func (k *checkAgainst) jobs(u string) {
+	up := k.upstreams[u]
+	i := slices.IndexFunc(up.Tools, func(t Tool) bool { return k.set.jobRule(u, t.Name) != nil })
+	if i < 0 {
+		return
+	}
+	r, taken := k.set.jobRule(u, up.Tools[i].Name), JobTools(up.JobPrefix)
+	for _, t := range up.Tools {
+		if slices.Contains(taken, t.Name) {
+			k.find(Error, r, "undeclared", "%s.undeclared: jobs need a tool %q, and %s lists one of that name, so no call there becomes a job; set the jobPrefix of upstream %q", r.path, t.Name, u, u)
+		}
 	}
 }

@@ -19,23 +19,26 @@ rules:
     onLoss: rerun
     maxAttempts: 2
   - match: {tool: "export_*"}
+  - match: {upstream: batch, tool: slow}
+    undeclared: jobs
 `)
-	got := Check(s, map[string][]Tool{
-		"reports": {{Name: "export_csv"}, {Name: "import_csv"}, {Name: "import_pdf"}},
-		"files": {
+	got := Check(s, map[string]Upstream{
+		"reports": {Tools: []Tool{{Name: "export_csv"}, {Name: "import_csv"}, {Name: "import_pdf"}}},
+		"batch":   {Tools: []Tool{{Name: "slow"}, {Name: "j_job_status"}, {Name: "job_result"}}, JobPrefix: "j_"},
+		"files": {Tools: []Tool{
 			{Name: "read_all", Annotations: json.RawMessage(`{"readOnlyHint": true}`)},
 			{Name: "sync_all", Annotations: json.RawMessage(`{"idempotentHint": true, "destructiveHint": true}`)},
 			{Name: "wipe_all", Annotations: json.RawMessage(`{"destructiveHint": true}`)},
 			{Name: "send_all"},
 			{Name: "odd_all", Annotations: json.RawMessage(`{"idempotentHint": "yes"}`)},
-		},
+		}},
 	})
 	golden(t, "testdata/check.txt", got.Error()+"\n")
 }
 
 func TestCheckSaysNothingWhenAllIsWell(t *testing.T) {
 	s := load(t, `rules: [{match: {upstream: reports, tool: "export_*"}}]`)
-	if got := Check(s, map[string][]Tool{"reports": {{Name: "export_csv"}}}); len(got) > 0 {
+	if got := Check(s, map[string]Upstream{"reports": {Tools: []Tool{{Name: "export_csv"}}}}); len(got) > 0 {
 		t.Error(got)
 	}
 }
@@ -52,7 +55,7 @@ func TestCheckFiles(t *testing.T) {
 	}
 	good := write("good.yaml", "defaults: {maxAttempts: 2}\nrules: [{match: {tool: exprt}}]\n")
 	bad := write("bad.yaml", "defaults: {ttl: 1}\n")
-	tools := map[string][]Tool{"default": {{Name: "export"}}}
+	tools := map[string]Upstream{"default": {Tools: []Tool{{Name: "export"}}}}
 	for _, c := range []struct {
 		files []string
 		ok    bool

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"cel.dev/cel-go/cel"
 )
@@ -30,7 +31,8 @@ func compile(contents []content, sees Sees) (*Set, Findings) {
 	if c.findings.Failed() {
 		return nil, c.findings
 	}
-	return &Set{rules: c.rules, fallback: c.fallback, warnings: c.findings, hash: hashOf(contents)}, c.findings
+	jobs := c.fallback.decision.makesJobs() || slices.ContainsFunc(c.rules, func(r *rule) bool { return r.decision.makesJobs() })
+	return &Set{rules: c.rules, fallback: c.fallback, warnings: c.findings, hash: hashOf(contents), jobs: jobs}, c.findings
 }
 
 type compiler struct {

@@ -64,6 +64,8 @@ func TestWhatTaskImplies(t *testing.T) {
 		{"defaults: {task: required}\nrules: [{match: {tool: t}, promoteAfter: 3s}]", 3 * time.Second, Reject, InputTask},
 		{"profile: edge\ndefaults: {task: required}", 0, Reject, InputTask},
 		{"defaults: {undeclared: hold}\nrules: [{match: {tool: t}, task: required}]", 0, Reject, InputTask},
+		{"defaults: {undeclared: jobs}\nrules: [{match: {tool: t}, task: required}]", 0, Jobs, InputTask},
+		{"defaults: {undeclared: jobs}\nrules: [{match: {tool: t}, task: forbidden}]", 2 * time.Second, Hold, InputMRTR},
 		{"defaults: {undeclared: reject}", 2 * time.Second, Reject, InputTask},
 		{"defaults: {undeclared: reject}\nrules: [{match: {tool: t}, task: forbidden}]", 2 * time.Second, Hold, InputMRTR},
 	} {

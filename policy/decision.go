@@ -78,10 +78,11 @@ type Undeclared string
 const (
 	Hold   Undeclared = "hold"   // the call stays synchronous, however long it takes
 	Reject Undeclared = "reject" // -32021 before anything reaches the upstream
+	Jobs   Undeclared = "jobs"   // the task, told in words and reached by tools (JobStatus and the others)
 )
 
 // Values lists what undeclared clients can get.
-func (Undeclared) Values() []string { return []string{string(Hold), string(Reject)} }
+func (Undeclared) Values() []string { return []string{string(Hold), string(Reject), string(Jobs)} }
 
 // Share says who reaches a task.
 type Share string

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -108,12 +109,15 @@ func queueLimit(d Decision) []Limit {
 // limitsOf lists the time limits of a decision that hold from when the call is
 // sent, or, for those of its task, made.
 func limitsOf(d Decision, declared bool) []Limit {
-	task := d.mayPromote(declared)
+	task, what := d.mayPromote(declared), "task"
+	if !declared {
+		what = "job"
+	}
 	ended := "the upstream call is cancelled and the client gets an error"
 	var out []Limit
 	if task {
-		out = append(out, Limit{Name: "promoteAfter", After: d.PromoteAfter, Effect: "the client gets a task; its HTTP request ends"})
-		ended = "the upstream call is cancelled and the task fails"
+		out = append(out, Limit{Name: "promoteAfter", After: d.PromoteAfter, Effect: "the client gets a " + what + "; its HTTP request ends"})
+		ended = "the upstream call is cancelled and the " + what + " fails"
 	}
 	out = append(out,
 		Limit{Name: "idleTimeout", After: d.IdleTimeout, Effect: "without a byte or progress for so long, " + ended, Ends: true},
@@ -121,7 +125,7 @@ func limitsOf(d Decision, declared bool) []Limit {
 		Limit{Name: "timeout", After: d.Timeout, Effect: ended, Ends: true},
 	)
 	if task {
-		out = append(out, Limit{Name: "ttl", After: d.TTL, Effect: "counted from creation and extended while the work runs; then the task and its result are gone", Ends: true})
+		out = append(out, Limit{Name: "ttl", After: d.TTL, Effect: "counted from creation and extended while the work runs; then the " + what + " and its result are gone", Ends: true})
 	}
 	return out
 }
@@ -136,8 +140,10 @@ func (i InputExpiry) effect() string {
 	return "it is declined"
 }
 
-// mayPromote tells whether the call can become a task.
-func (d Decision) mayPromote(declared bool) bool { return declared && d.Task != Forbidden }
+// mayPromote tells whether the call can become a task, if under another name.
+func (d Decision) mayPromote(declared bool) bool {
+	return declared && d.Task != Forbidden || !declared && d.makesJobs()
+}
 
 // wireView says what the client sees.
 func wireView(d Decision, declared bool) []string {
@@ -153,15 +159,28 @@ func wireView(d Decision, declared bool) []string {
 			"A question of the upstream: an InputRequiredResult.",
 		}
 	}
-	return append(firstAnswer(d), question(d), "Then tasks/get, tasks/update and tasks/cancel with the taskId.")
+	if !declared {
+		return jobView(d)
+	}
+	return append(firstAnswer(d, "task", handle(d)), question(d), "Then tasks/get, tasks/update and tasks/cancel with the taskId.")
 }
 
-func firstAnswer(d Decision) []string {
-	handle := fmt.Sprintf(`{"resultType":"task","taskId":"…","status":"working","createdAt":"…","lastUpdatedAt":"…","ttlMs":%s,"pollIntervalMs":%d}`, ttlMs(d.TTL), d.PollInterval.Milliseconds())
+func jobView(d Decision) []string {
+	const started = `{"resultType":"complete","content":[{"type":"text","text":"… It goes on as job … "}],"structuredContent":{"jobId":"…","status":"working",…}}`
+	return append(firstAnswer(d, "job", started),
+		"A question of the upstream before there is a job: an InputRequiredResult; that of a job is asked by "+JobResult+".",
+		"Then the tools "+strings.Join(JobTools(""), ", ")+" with the jobId, under the jobPrefix of the endpoint. tools/list adds them for such clients.")
+}
+
+func handle(d Decision) string {
+	return fmt.Sprintf(`{"resultType":"task","taskId":"…","status":"working","createdAt":"…","lastUpdatedAt":"…","ttlMs":%s,"pollIntervalMs":%d}`, ttlMs(d.TTL), d.PollInterval.Milliseconds())
+}
+
+func firstAnswer(d Decision, what, handle string) []string {
 	if d.PromoteAfter == 0 {
-		return []string{"At once a task:", handle}
+		return []string{"At once a " + what + ":", handle}
 	}
-	return []string{"The answer of the tool if it comes within " + short(d.PromoteAfter) + ", else a task:", handle}
+	return []string{"The answer of the tool if it comes within " + short(d.PromoteAfter) + ", else a " + what + ":", handle}
 }
 
 func ttlMs(d time.Duration) string {

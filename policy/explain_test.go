@@ -32,6 +32,8 @@ rules:
     inputTimeout: {after: 1s, then: fail}
   - match: {tool: shy}
     undeclared: reject
+  - match: {tool: batch}
+    undeclared: jobs
   - match: {tool: "auto_*"}
     promoteAfter: auto
     pollInterval: adaptive
@@ -53,6 +55,8 @@ func TestExplain(t *testing.T) {
 		{"held", Query{Tool: "draft"}, false, nil},
 		{"forbidden", Query{Tool: "ping"}, true, nil},
 		{"refused", Query{Tool: "shy"}, false, nil},
+		{"job", Query{Tool: "batch"}, false, nil},
+		{"no-job", Query{Tool: "batch"}, true, nil},
 		{"nothing-learned", Query{Tool: "auto_new", TaskSupport: "optional"}, true, nil},
 		{"learned", Query{Tool: "auto_slow", Pace: paced(20, 50*time.Second).Pace("u", "t")}, true, nil},
 	} {

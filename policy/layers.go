@@ -116,7 +116,9 @@ func (r *resolver) imply(d *Decision) {
 		if r.depth["promoteAfter"] > r.depth["task"] {
 			d.PromoteAfter, r.origins["promoteAfter"] = 0, implied
 		}
-		d.Undeclared, r.origins["undeclared"] = Reject, implied
+		if d.Undeclared != Jobs { // which are tasks under another name
+			d.Undeclared, r.origins["undeclared"] = Reject, implied
+		}
 	case Forbidden:
 		d.Input, r.origins["input"] = InputMRTR, implied
 		d.Undeclared, r.origins["undeclared"] = Hold, implied

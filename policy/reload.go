@@ -58,6 +58,12 @@ func (r *Reloader) Set() *Set { return r.set.Load() }
 // Decide decides by what holds now.
 func (r *Reloader) Decide(q Query) Decision { return r.Set().Decide(q) }
 
+// OffersJobs is that of what holds now.
+func (r *Reloader) OffersJobs(upstream string) bool { return r.Set().OffersJobs(upstream) }
+
+// MakesJobs is that of what holds now.
+func (r *Reloader) MakesJobs(upstream, tool string) bool { return r.Set().MakesJobs(upstream, tool) }
+
 // Status says what is loaded and how the last attempt went.
 func (r *Reloader) Status() Status {
 	r.mu.Lock()

@@ -119,7 +119,7 @@ func (k *check) mode() {
 	set := k.l.settings
 	switch {
 	case set.Task != nil && *set.Task == Required && set.Undeclared != nil && *set.Undeclared == Hold:
-		k.find(Error, []string{"undeclared"}, "hold contradicts task: required, which rejects clients that did not declare the extension; write task: optional, or leave undeclared out")
+		k.find(Error, []string{"undeclared"}, "hold contradicts task: required, which rejects clients that did not declare the extension; write task: optional or undeclared: jobs, or leave undeclared out")
 	case k.d.Task == Forbidden && set.Input != nil && *set.Input == InputTask:
 		k.find(Error, []string{"input"}, "task contradicts task: forbidden; write mrtr, or leave input out")
 	case k.d.Task == Forbidden && k.l.level == "rule":

@@ -26,6 +26,9 @@ func (h *Handler) forward(ctx context.Context, x *exchange, out *responder) (wir
 		x.route.tools.learn(reply.Result)
 	}
 	result, err := response(x.msg.Method, reply)
+	if err == nil && x.msg.Method == "tools/list" {
+		result = h.listForJobs(ctx, x, result)
+	}
 	if err == nil && reply.Streamed {
 		out.asEvent() // what is only passed on comes as it came
 	}

@@ -32,9 +32,12 @@ var listings = [...]listing{
 
 // listJoined answers a request for a list with those of all members, on one page.
 func (h *Handler) listJoined(ctx context.Context, x *exchange, l listing) (wire.Raw, error) {
-	items := []wire.Raw{}
+	items, jobs := []wire.Raw{}, false
 	for i, list := range h.gather(ctx, x, l) {
 		member := x.route.joined.members[i]
+		if l.method == "tools/list" && !x.hasTasks() && h.withoutSchemas(member, list) {
+			jobs = true
+		}
 		for _, raw := range list {
 			if item, err := l.item(member, raw); err != nil {
 				h.opts.Log.Warn("a listed item is left out", zap.String("upstream", member.Name), zap.Error(err))
@@ -42,6 +45,9 @@ func (h *Handler) listJoined(ctx context.Context, x *exchange, l listing) (wire.
 				items = append(items, item)
 			}
 		}
+	}
+	if jobs {
+		items = append(items, jobDefinitions(x.route.JobPrefix)...)
 	}
 	return wire.ModernResult(l.method, wire.Object{}.With(l.items, wire.JoinArray(items)).Bytes(), nil)
 }

@@ -63,6 +63,10 @@ type Options struct {
 	AuditReads bool
 	// Decide is the policy.
 	Decide func(policy.Query) policy.Decision
+	// OffersJobs tells whether calls to the upstream can become jobs, MakesJobs
+	// whether those of a tool can, whatever their arguments and callers are.
+	OffersJobs func(upstream string) bool
+	MakesJobs  func(upstream, tool string) bool
 	// Pace is how long a tool takes.
 	Pace func(upstream, tool string) policy.Pace
 	// PolicyHeaders are the request headers that policy may look at.
@@ -134,6 +138,8 @@ type Endpoint struct {
 	// Members, instead of a Caller, are the names of the endpoints that this one
 	// joins: their tools and prompts are called name__tool here.
 	Members []string
+	// JobPrefix begins the names of the tools for jobs.
+	JobPrefix string
 	// Resource is the endpoint as OAuth sees it.
 	Resource auth.Resource
 	// Forward lists all that the upstream gets of the client's own headers.
@@ -193,10 +199,14 @@ func (h *Handler) answer(ctx context.Context, x *exchange, out *responder, began
 }
 
 func (h *Handler) call(ctx context.Context, x *exchange, out *responder) (wire.Raw, error) {
-	if err := h.descend(x.onBehalf(ctx), x); err != nil {
+	front := x.onBehalf(ctx)
+	if t := h.jobToolOf(front, x); t != nil {
+		return h.callJobTool(front, x, out, t)
+	}
+	if err := h.descend(front, x); err != nil {
 		return nil, err
 	}
-	return h.methodOf(x)(x.onBehalf(ctx), x, out)
+	return h.methodOf(x)(x.onBehalf(ctx), x, out) // it may be another upstream's by now
 }
 
 func (h *Handler) methodOf(x *exchange) method {

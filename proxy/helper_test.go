@@ -66,6 +66,10 @@ func newGateway(t *testing.T, adjust ...func(*setup)) *gateway {
 	for _, f := range adjust {
 		f(s)
 	}
+	if s.OffersJobs == nil {
+		s.OffersJobs = func(string) bool { return s.decision.Undeclared == policy.Jobs }
+		s.MakesJobs = func(string, string) bool { return s.decision.Undeclared == policy.Jobs }
+	}
 	if s.Decide == nil {
 		s.Decide = func(policy.Query) policy.Decision { return s.decision }
 	}

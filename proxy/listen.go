@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -66,7 +65,7 @@ func (s *subscription) open(ctx context.Context) error {
 	var known []*taskroute.Record
 	for _, id := range s.filter.TaskIDs {
 		rec, err := s.h.runner.Get(ctx, s.x.owner(), id)
-		if cannotFollow(err) {
+		if isAboutTask(err) { // which is not to keep others from being followed
 			continue
 		}
 		if err != nil {
@@ -151,7 +150,7 @@ func (s *subscription) sendChanges(ctx context.Context, ids []string) error {
 		}
 		rec, err := s.h.runner.Get(ctx, s.x.owner(), id)
 		switch {
-		case cannotFollow(err): // expired
+		case isAboutTask(err): // expired
 			delete(s.sent, id)
 		case err != nil: // the store is away; the next recheck tries again
 		case rec.Revision > seen:
@@ -182,10 +181,4 @@ func (s *subscription) meta() wire.Raw {
 // result is the response that closes the stream gracefully.
 func (s *subscription) result() wire.Raw {
 	return wire.Object{}.With("resultType", wire.Quote(wire.ResultComplete)).With("_meta", s.meta()).Bytes()
-}
-
-// cannotFollow tells of one task, which is not to keep others from being followed.
-func cannotFollow(err error) bool {
-	return errors.Is(err, taskroute.ErrNotFound) || errors.Is(err, taskroute.ErrExpired) || errors.Is(err, taskroute.ErrMalformed) ||
-		errors.Is(err, taskroute.ErrUnreadable)
 }

@@ -29,6 +29,15 @@ func (h *Handler) getTask(ctx context.Context, x *exchange, _ *responder) (wire.
 	if err != nil {
 		return nil, err
 	}
+	rec, err := h.pollTask(ctx, x, id)
+	if err != nil {
+		return nil, err
+	}
+	return rec.Wire().GetResult(), nil
+}
+
+// pollTask reads a task, as often as its client may.
+func (h *Handler) pollTask(ctx context.Context, x *exchange, id string) (*taskroute.Record, error) {
 	if err := h.quotas.poll(x.owner(), id, h.opts.Now()); err != nil {
 		return nil, err
 	}
@@ -37,7 +46,7 @@ func (h *Handler) getTask(ctx context.Context, x *exchange, _ *responder) (wire.
 		return nil, storeError(err)
 	}
 	h.quotas.polled(rec)
-	return rec.Wire().GetResult(), nil
+	return rec, nil
 }
 
 func (h *Handler) updateTask(ctx context.Context, x *exchange, _ *responder) (wire.Raw, error) {
@@ -45,11 +54,16 @@ func (h *Handler) updateTask(ctx context.Context, x *exchange, _ *responder) (wi
 	if err != nil {
 		return nil, err
 	}
+	return acknowledged, h.answerTask(ctx, x, id)
+}
+
+// answerTask takes the answers to questions of a task.
+func (h *Handler) answerTask(ctx context.Context, x *exchange, id string) error {
 	responses, err := readResponses(x.params)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return acknowledged, storeError(h.runner.Update(ctx, x.owner(), id, responses))
+	return storeError(h.runner.Update(ctx, x.owner(), id, responses))
 }
 
 // readResponses wants the shape that all results have which can answer an input
@@ -77,14 +91,14 @@ func (h *Handler) cancelTask(ctx context.Context, x *exchange, _ *responder) (wi
 
 // storeError marks what is neither the client's mistake nor its leaving.
 func storeError(err error) error {
-	known := []error{taskroute.ErrMalformed, taskroute.ErrNotFound, taskroute.ErrExpired, taskroute.ErrUnreadable}
-	for _, k := range known {
-		if errors.Is(err, k) {
-			return err
-		}
-	}
-	if err == nil {
-		return nil
+	if err == nil || isAboutTask(err) {
+		return err
 	}
 	return &storeFailure{err}
+}
+
+// isAboutTask tells that it is the task which cannot be had, and not the store.
+func isAboutTask(err error) bool {
+	return errors.Is(err, taskroute.ErrMalformed) || errors.Is(err, taskroute.ErrNotFound) || errors.Is(err, taskroute.ErrExpired) ||
+		errors.Is(err, taskroute.ErrUnreadable)
 }

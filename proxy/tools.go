@@ -19,7 +19,7 @@ func (h *Handler) callTool(ctx context.Context, x *exchange, out *responder) (wi
 	if !ok {
 		return nil, badRequest(wire.Errorf(wire.CodeInvalidParams, "Invalid params: params.name is missing or no string"))
 	}
-	facts := x.route.tools.facts(ctx, tool, func(ctx context.Context) (wire.Raw, error) { return h.listTools(ctx, x) })
+	facts := h.factsOf(ctx, x, tool)
 	if x.asks {
 		wire.SetParamHeaders(x.header, facts.schema, x.params.Get("arguments"))
 	}
@@ -36,12 +36,16 @@ func (h *Handler) callTool(ctx context.Context, x *exchange, out *responder) (wi
 	if err != nil {
 		return nil, err
 	}
+	decision, job := x.asJob(decision)
 	defer out.holdOpen()() // not before: what is refused has a status of its own
 	o, err := h.run(ctx, x, out, taskrun.Call{Tool: tool, Params: x.params.Without("task"), Decision: decision})
 	if err != nil {
 		return nil, err
 	}
 	result, err := outcome(x.msg.Method, o)
+	if job && o.Task != nil {
+		result = x.jobStarted(o.Task)
+	}
 	if _, held := x.heldState(); held { // it goes on as was decided when it began
 		return result, err
 	}
@@ -86,6 +90,12 @@ func retryResponses(params wire.Object) (wire.Object, error) {
 		return nil, nil
 	}
 	return readResponses(params)
+}
+
+// factsOf is what is known of a tool. Of one that is not known the upstream is
+// asked, if it is time.
+func (h *Handler) factsOf(ctx context.Context, x *exchange, tool string) toolFacts {
+	return x.route.tools.facts(ctx, tool, func(ctx context.Context) (wire.Raw, error) { return h.listTools(ctx, x) })
 }
 
 // listTools asks the upstream what its tools are, as the caller would. The call

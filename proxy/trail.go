@@ -38,11 +38,11 @@ func (h *Handler) record(x *exchange, status int, err error) {
 	if x == nil || errors.As(err, new(*overQuota)) {
 		return
 	}
-	denied := errors.As(err, new(*auth.Denied))
-	if !denied && (x.identity.Method == "" || err == nil && reads(x.msg.Method) && !h.opts.AuditReads) {
+	e := x.trail
+	denied, failed := errors.As(err, new(*auth.Denied)), err != nil || e.Outcome == audit.Failed
+	if !denied && (x.identity.Method == "" || !failed && reads(x.msg.Method) && !h.opts.AuditReads) {
 		return
 	}
-	e := x.trail
 	e.Time, e.Peer, e.Status = h.opts.Now(), x.peer, status
 	e.Tenant, e.Subject, e.Identity = x.identity.Tenant, x.identity.Subject, x.identity.Method
 	e.Upstream, e.Method = x.route.Name, wire.Label(x.msg.Method)

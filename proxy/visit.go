@@ -88,9 +88,22 @@ func (v *Visit) TaskSupport(msg wire.Message) string {
 	if err := x.check(); err != nil {
 		return string(policy.Forbidden)
 	}
+	if v.h.jobToolNamed(x) != nil {
+		return string(policy.Forbidden)
+	}
+	if j := x.route.joined; j != nil {
+		var err error
+		if x.params, x.route, err = j.byName(x.params, "name"); err != nil {
+			return string(policy.Forbidden)
+		}
+	}
 	tool, _ := wire.String(x.params.Get("name"))
 	facts, _ := x.route.tools.known(tool)
-	return string(v.h.opts.Decide(v.h.query(x, tool, facts)).Task)
+	d := v.h.opts.Decide(v.h.query(x, tool, facts))
+	if d.Undeclared == policy.Jobs && d.Task == policy.Required && !x.meta.Capabilities.DeclaresTasks2025() {
+		return string(policy.Optional) // for this client it can be a job instead
+	}
+	return string(d.Task)
 }
 
 // Abandon gives up a request that was answered with an InputRequiredResult of

@@ -80,6 +80,10 @@ func (c Capabilities) DeclaresTasks() bool {
 	return isObject(extensions.Get(TasksExtension))
 }
 
+// DeclaresTasks2025 tells whether the client has the tasks of 2025-11-25. That
+// capability is for tasks of the client's own, but whoever has those knows tasks.
+func (c Capabilities) DeclaresTasks2025() bool { return isObject(c.o.Get("tasks")) }
+
 // Names of the server-to-client requests, which are also the kinds of input
 // request (basic/patterns/mrtr).
 const (
@@ -166,13 +170,17 @@ func (c Capabilities) WithTasks() Raw {
 // 2025-11-25: what is announced to a modern upstream whose tasks this gateway
 // makes itself.
 func (c Capabilities) WithoutTasks() Raw {
-	o := c.o.Without("tasks")
-	extensions, ok := o.Object("extensions")
+	return Capabilities{c.o.Without("tasks")}.WithoutExtension()
+}
+
+// WithoutExtension is the object less the tasks extension.
+func (c Capabilities) WithoutExtension() Raw {
+	extensions, ok := c.o.Object("extensions")
 	if !ok {
-		return o.Bytes()
+		return c.Raw()
 	}
 	if extensions = extensions.Without(TasksExtension); len(extensions) == 0 {
-		return o.Without("extensions").Bytes()
+		return c.o.Without("extensions").Bytes()
 	}
-	return o.With("extensions", extensions.Bytes()).Bytes()
+	return c.o.With("extensions", extensions.Bytes()).Bytes()
 }

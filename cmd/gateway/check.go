@@ -35,15 +35,15 @@ func (c *checkCmd) Run(k *kong.Kong) error {
 	case len(cfg.Policy) == 0:
 		return errNoPolicy
 	}
-	var tools map[string][]policy.Tool
+	var upstreams map[string]policy.Upstream
 	if c.Upstream != "" {
 		list, err := c.listTools()
 		if err != nil {
 			return fmt.Errorf("tools of %s: %w", c.Name, err)
 		}
-		tools = map[string][]policy.Tool{c.Name: list}
+		upstreams = map[string]policy.Upstream{c.Name: {Tools: list, JobPrefix: upstreamOf(cfg, c.Name).JobPrefix}}
 	}
-	ok, err := policy.CheckFiles(k.Stdout, cfg.Policy, sees, tools)
+	ok, err := policy.CheckFiles(k.Stdout, cfg.Policy, sees, upstreams)
 	if err == nil && !ok {
 		err = errFindings
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -75,11 +74,7 @@ func (c *explainCmd) headers(sees policy.Sees) map[string]string {
 // limitsOf are the time limits of the configuration between the gateway and the
 // upstream of that name.
 func limitsOf(cfg config.Config, upstream string) []policy.Limit {
-	var u config.Upstream
-	u.SetDefaults()
-	if i := slices.IndexFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == upstream }); i >= 0 {
-		u = cfg.Upstreams[i]
-	}
+	u := upstreamOf(cfg, upstream)
 	return []policy.Limit{
 		{Name: "limits.queueTimeout", After: u.Limits.QueueTimeout, Effect: "without a turn at the upstream for so long, " + policy.NotSent, Ends: true},
 		{Name: "timeouts.connect", After: cfg.Timeouts.Connect, Effect: "without a connection to the upstream, " + policy.NotSent, Ends: true},

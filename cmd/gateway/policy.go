@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"slices"
 
 	"taskgate/config"
 	"taskgate/policy"
@@ -28,4 +29,15 @@ func (f policyFlags) load() (cfg config.Config, sees policy.Sees, err error) {
 		cfg.Policy = f.Policy
 	}
 	return cfg, sees, nil
+}
+
+// upstreamOf is the upstream of that name; one that the configuration does not
+// know is as if nothing was set for it.
+func upstreamOf(cfg config.Config, name string) config.Upstream {
+	if i := slices.IndexFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == name }); i >= 0 {
+		return cfg.Upstreams[i]
+	}
+	var u config.Upstream
+	u.SetDefaults()
+	return u
 }

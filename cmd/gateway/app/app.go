@@ -146,7 +146,7 @@ func (a *App) assemble() error {
 	for _, u := range cfg.Upstreams {
 		limits[u.Name] = reqcoord.Limits{Concurrency: u.Limits.Concurrency, Queue: u.Limits.Queue, QueueTimeout: u.Limits.QueueTimeout}
 		endpoints = append(endpoints, proxy.Endpoint{
-			Name: u.Name, Path: u.Path, Caller: callers[u.Name], Members: u.Aggregate, Resource: resource(cfg, u, a.publicURL()),
+			Name: u.Name, Path: u.Path, Caller: callers[u.Name], Members: u.Aggregate, JobPrefix: u.JobPrefix, Resource: resource(cfg, u, a.publicURL()),
 			Forward: forwardHeaders(u.ForwardHeaders), ShortToken: shortToken(u.Auth), PerClient: perClient(u.Auth),
 		})
 	}
@@ -168,7 +168,7 @@ func (a *App) assemble() error {
 		Quota: newQuota(cfg), MaxTaskIDs: maxTaskIDs, Recheck: cfg.Timeouts.Recheck,
 		Guard:    proxy.Guard{Origins: cfg.AllowedOrigins, Hosts: cfg.AllowedHosts, AnyHost: len(cfg.AllowedHosts) == 0 && !onLoopback(a.listener)},
 		Identify: a.callers.Identify, Audit: a.audit, AuditReads: cfg.Audit.Reads,
-		Decide: a.policy.Decide, Pace: a.pacer.Pace, PolicyHeaders: cfg.PolicyHeaders, PolicyInMeta: cfg.PolicyInMeta, Tracing: a.tracer, Now: time.Now, Log: a.log, Metrics: a.metrics,
+		Decide: a.policy.Decide, OffersJobs: a.policy.OffersJobs, MakesJobs: a.policy.MakesJobs, Pace: a.pacer.Pace, PolicyHeaders: cfg.PolicyHeaders, PolicyInMeta: cfg.PolicyInMeta, Tracing: a.tracer, Now: time.Now, Log: a.log, Metrics: a.metrics,
 		Legacy: a.legacy.Serve,
 	})
 	policyMetrics(a.metrics, a.policy, a.pacer)
