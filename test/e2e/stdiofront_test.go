@@ -18,14 +18,14 @@ import (
 	"taskgate/wire"
 )
 
-func stdioCommand(t *testing.T, upstream string) *exec.Cmd {
+func stdioCommand(t *testing.T, upstream, policy string) *exec.Cmd {
 	t.Helper()
 	dir := t.TempDir()
-	policy := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(policy, []byte(promoteSoon), 0o600); err != nil {
+	file := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(os.Getenv(binaryVar), "stdio", "--upstream", upstream, "--store", filepath.Join(dir, "tasks.db"), "--policy", policy)
+	cmd := exec.Command(os.Getenv(binaryVar), "stdio", "--upstream", upstream, "--store", filepath.Join(dir, "tasks.db"), "--policy", file)
 	cmd.Stderr = os.Stderr
 	return cmd
 }
@@ -39,7 +39,7 @@ func TestHostOnStdioInASession(t *testing.T) {
 		"stdio": mcptest.Node(t) + " " + everything,
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := stdioCommand(t, upstream)
+			cmd := stdioCommand(t, upstream, promoteSoon)
 			s := goSDKLegacy(t, &mcp.CommandTransport{Command: cmd}, longTool, lasting(2, 4))
 			if got := text(t, s.Result); !strings.HasPrefix(got, "Long running operation completed") {
 				t.Errorf("result %q", got)
@@ -52,7 +52,7 @@ func TestHostOnStdioInASession(t *testing.T) {
 			if code := cmd.ProcessState.ExitCode(); code != 0 {
 				t.Errorf("the gateway ended with code %d when the host closed stdin", code)
 			}
-			s = goSDKLegacy(t, &mcp.CommandTransport{Command: stdioCommand(t, upstream)}, "trigger-elicitation-request", arguments{})
+			s = goSDKLegacy(t, &mcp.CommandTransport{Command: stdioCommand(t, upstream, promoteSoon)}, "trigger-elicitation-request", arguments{})
 			if got := text(t, s.Result); !strings.Contains(got, answerDone) || s.Questions != 1 {
 				t.Errorf("%d questions, result %q", s.Questions, got)
 			}
@@ -62,7 +62,7 @@ func TestHostOnStdioInASession(t *testing.T) {
 
 // A host that knows the tasks of SEP-2663 gets them on stdio.
 func TestHostOnStdioWithTasks(t *testing.T) {
-	cmd := stdioCommand(t, mcptest.Everything(t, "streamableHttp").URL)
+	cmd := stdioCommand(t, mcptest.Everything(t, "streamableHttp").URL, promoteSoon)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
