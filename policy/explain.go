@@ -166,7 +166,7 @@ func wireView(d Decision, declared bool) []string {
 }
 
 func jobView(d Decision) []string {
-	const started = `{"resultType":"complete","content":[{"type":"text","text":"… It goes on as job … "}],"structuredContent":{"jobId":"…","status":"working",…}}`
+	const started = `{"resultType":"complete","content":[{"type":"text","text":"Started as job … "}],"structuredContent":{"jobId":"…","status":"working",…}}`
 	return append(firstAnswer(d, "job", started),
 		"A question of the upstream before there is a job: an InputRequiredResult; that of a job is asked by "+JobResult+".",
 		"Then the tools "+strings.Join(JobTools(""), ", ")+" with the jobId, under the jobPrefix of the endpoint. tools/list adds them for such clients.")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -69,35 +68,7 @@ func (h *Handler) callJobTool(ctx context.Context, x *exchange, out *responder, 
 
 func (x *exchange) jobFailed(rpc *wire.Error) wire.Raw {
 	x.trail.Outcome, x.trail.Code = audit.Failed, rpc.Code
-	return toolText(rpc.Message).With("isError", wire.Raw("true")).Bytes()
-}
-
-// toolText is the result of a tool that says something.
-func toolText(text string) wire.Object {
-	block := wire.Object{}.With("type", wire.Raw(`"text"`)).With("text", wire.Quote(text)).Bytes()
-	return wire.Object{}.With("resultType", wire.Quote(wire.ResultComplete)).With("content", wire.JoinArray([]wire.Raw{block}))
-}
-
-// jobStarted is the answer to a call that goes on as a job.
-func (x *exchange) jobStarted(rec *taskroute.Record) wire.Raw {
-	result := x.front.JobPrefix + policy.JobResult
-	text := fmt.Sprintf("The call takes longer, so it goes on as job %s. To get its result, call %s with {\"jobId\": %q}, which waits for the end; %s says how it is doing, %s cancels it. %s",
-		rec.ID, result, rec.ID, x.front.JobPrefix+policy.JobStatus, x.front.JobPrefix+policy.JobCancel, askAgain(rec))
-	if at := rec.State.ExpiresAt(); !at.IsZero() {
-		text += " The result is kept until " + at.UTC().Format(time.RFC3339) + "."
-	}
-	return toolText(text).With("structuredContent", stateOf(rec)).Bytes()
-}
-
-// stateOf is the state of a job: that of the task, under the names of jobs.
-func stateOf(rec *taskroute.Record) wire.Raw {
-	handle, _ := wire.ParseObject(rec.Wire().CreateResult()) // it was made just now
-	o := wire.Object{}.With("jobId", handle.Get("taskId")).With("tool", wire.Quote(rec.State.Tool))
-	return append(o, handle.Without("resultType", "taskId")...).Bytes()
-}
-
-func askAgain(rec *taskroute.Record) string {
-	return fmt.Sprintf("Ask again in %.0f s.", math.Ceil(rec.State.PollInterval.Seconds()))
+	return toolError(rpc.Message)
 }
 
 // jobStatus is tasks/get in words.
@@ -107,32 +78,6 @@ func (h *Handler) jobStatus(ctx context.Context, x *exchange, _ *responder, id s
 		return nil, err
 	}
 	return toolText(x.jobText(rec)).With("structuredContent", stateOf(rec)).Bytes(), nil
-}
-
-// jobText says how a job is doing and what can be done now.
-func (x *exchange) jobText(rec *taskroute.Record) string {
-	text := fmt.Sprintf("Job %s (%s) ", rec.ID, rec.State.Tool)
-	result := x.front.JobPrefix + policy.JobResult
-	switch rec.State.Status {
-	case taskroute.Working:
-		text += "is working. " + askAgain(rec)
-	case taskroute.InputRequired:
-		if len(x.answerable(rec)) > 0 {
-			text += "waits for the answer to a question. Call " + result + ", which asks the user."
-		} else {
-			text += "waits for the answer to a question that this client cannot be asked: it has not declared the capability (such as elicitation). Another client of the same caller can answer, or the job be cancelled."
-		}
-	case taskroute.Completed:
-		text += "has completed. Call " + result + " for its result."
-	case taskroute.Failed:
-		text += "has failed: " + wire.ParseError(rec.Outcome.Error).Message
-	case taskroute.Cancelled:
-		text += "was cancelled and has no result."
-	}
-	if rec.State.StatusMessage != "" {
-		text += "\n" + rec.State.StatusMessage
-	}
-	return text
 }
 
 // answerable are the questions of a job that this client can be asked.
@@ -191,7 +136,7 @@ func (h *Handler) jobResult(ctx context.Context, x *exchange, out *responder, id
 	case rec.State.Status == taskroute.Failed:
 		return nil, &upstreamFailure{rec.Outcome.Error}
 	case rec.State.Status == taskroute.Cancelled:
-		return x.jobFailed(wire.Errorf(0, "%s", x.jobText(rec))), nil
+		return toolError(x.jobText(rec)), nil
 	case len(questions) > 0:
 		return wire.Object{}.With("resultType", wire.Quote(wire.ResultInputRequired)).With("inputRequests", questions.Bytes()).Bytes(), nil
 	}

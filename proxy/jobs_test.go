@@ -214,7 +214,7 @@ func TestQuestionBeforeAJob(t *testing.T) {
 		started := ann.retryWith(ann.call("tool", `{}`), "tool", `{}`)
 		state, _ := started.Result().Object("structuredContent")
 		id, _ := wire.String(state.Get("jobId"))
-		says(t, started, false, "goes on as job "+id)
+		says(t, started, false, "Started as job "+id)
 		check(t, "result", string(ann.about("job_result", id).Result().Get("structuredContent")), accept)
 	})
 }

@@ -87,6 +87,23 @@ func TestDeclaresTasks(t *testing.T) {
 	}
 }
 
+// Tasks of 2025-11-25 are something else, and stay when the extension goes.
+func TestDeclaresTasks2025(t *testing.T) {
+	for in, want := range map[string]bool{
+		`{"tasks":{"list":{}},"roots":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`: true,
+		`{"tasks":{}}`: true,
+		`{"tasks":true,"extensions":{"io.modelcontextprotocol/tasks":{}}}`: false,
+		`{"extensions":{"io.modelcontextprotocol/tasks":{}}}`:              false,
+		`{}`: false,
+	} {
+		c := ParseCapabilities(Raw(in))
+		rest := ParseCapabilities(c.WithoutExtension())
+		if c.DeclaresTasks2025() != want || rest.DeclaresTasks2025() != want || rest.DeclaresTasks() {
+			t.Errorf("%s: %v; without the extension %s", in, c.DeclaresTasks2025(), rest.Raw())
+		}
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	for _, c := range []struct{ caps, method, params, missing string }{
 		{`{"elicitation":{}}`, MethodElicit, `{"message":"m"}`, ``},

@@ -79,7 +79,7 @@ func (s jobsSeen) check(t *testing.T) {
 		}
 	}
 	for i, started := range s.Started {
-		if got := text(t, started); !strings.Contains(got, "goes on as job") || !strings.Contains(got, "job_result") {
+		if got := text(t, started); !strings.Contains(got, "Started as job") || !strings.Contains(got, "job_result") {
 			t.Errorf("the answer to %s: %q", jobCalls[i].Name, got)
 		}
 	}
