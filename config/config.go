@@ -197,6 +197,9 @@ type Limits struct {
 	StreamBufferBytes ByteSize `yaml:"streamBufferBytes" env:"STREAM_BUFFER_BYTES"`
 	// MaxOpenTasksPerPrincipal bounds the tasks of one caller that have not ended.
 	MaxOpenTasksPerPrincipal int `yaml:"maxOpenTasksPerPrincipal" env:"MAX_OPEN_TASKS_PER_PRINCIPAL"`
+	// MaxStoredBytesPerPrincipal bounds what the store keeps of the tasks of one
+	// caller, those that have ended included.
+	MaxStoredBytesPerPrincipal ByteSize `yaml:"maxStoredBytesPerPrincipal" env:"MAX_STORED_BYTES_PER_PRINCIPAL"`
 	// MaxQuestions bounds the unanswered questions of one task.
 	MaxQuestions int `yaml:"maxQuestions" env:"MAX_QUESTIONS"`
 }

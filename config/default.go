@@ -29,6 +29,7 @@ func Default() Config {
 			MaxStreamsPerPrincipal:           1_000,
 			StreamBufferBytes:                256 * KiB,
 			MaxOpenTasksPerPrincipal:         1_000,
+			MaxStoredBytesPerPrincipal:       1 * GiB,
 			MaxEarlyPolls:                    100,
 			MaxQuestions:                     32,
 		},

@@ -16,6 +16,8 @@ var (
 	ErrExists = errors.New("task id already exists")
 	// ErrFull: the backend takes no new documents; the old ones may be changed.
 	ErrFull = errors.New("store takes no new tasks")
+	// ErrCursor: a cursor that no page of this kind has ended with.
+	ErrCursor = errors.New("cursor of another list, or none")
 )
 
 // Part numbers the separately stored parts of a document.
@@ -58,7 +60,9 @@ type Doc struct {
 	Open     bool
 	Runnable bool // status working: needs a holder
 	Holder   string
-	Owner    string // one string per owner, for counting
+	Owner    string // one string per owner, for what it has in all; "": nobody's
+	// Limit is what the owner may have with this document. Create alone looks at it.
+	Limit Usage
 	// ExpiresAt is when the document goes and leaves a tombstone (its Owner)
 	// until ForgetAt; no tombstone when that is not later. Both zero: never. By
 	// the backend's Now, as garbage collection only: Store checks expiry on its own.
@@ -67,9 +71,15 @@ type Doc struct {
 	// Tell names a holder, "" for none, that did not make this Replace and is to
 	// hear of it by its heartbeats.
 	Tell string
-	// Awaited: others may wait for the document to be created, so Create is hinted
-	// as every Replace is.
-	Awaited bool
+}
+
+// Size is how many bytes the parts have.
+func (d Doc) Size() int64 {
+	n := 0
+	for _, part := range d.Parts {
+		n += len(part)
+	}
+	return int64(n)
 }
 
 // Orphan names an open document and the dead holder it was found with, "" for
@@ -90,10 +100,15 @@ type Orphan struct {
 //     the outcome unknown; a write that had landed is then reported as done,
 //     never applied twice. nonce names the write for that, and is known again
 //     until NonceMemory further writes have come.
+//   - What an owner has counts its documents until they expire, and up to an hour
+//     longer. It is exact where the backend is one server or one process; in a
+//     Redis Cluster a writer that dies may leave a document counted that never was,
+//     or bytes not counted, until the document expires.
 //   - All methods are safe for concurrent use and honour ctx. What is passed in
 //     may be changed afterwards, and so may what is returned.
 type Backend interface {
-	// Create stores a new document at revision 1. Errors: ErrExists, ErrFull.
+	// Create stores a new document at revision 1. Errors: ErrExists, ErrFull,
+	// *OverLimitError.
 	Create(ctx context.Context, d Doc, nonce string) error
 	// Get returns the document with the wanted parts, in one round trip.
 	// ErrNotFound comes with the tombstone's owner when the document has
@@ -120,8 +135,12 @@ type Backend interface {
 	Heartbeat(ctx context.Context, holder string, lease time.Duration) (changed []string, err error)
 	// Retire says that holder is gone; its documents are orphans at once.
 	Retire(ctx context.Context, holder string) error
-	// CountOpen is how many open documents owner has; a hint.
-	CountOpen(ctx context.Context, owner string) (int, error)
+	// Usage is what owner has.
+	Usage(ctx context.Context, owner string) (Usage, error)
+	// Owned pages through the ids of owner's documents, like List; one that ends
+	// meanwhile may come twice, and one that has expired may still come. ErrCursor:
+	// no page can have ended with the cursor.
+	Owned(ctx context.Context, owner, cursor string, limit int) (ids []string, next string, err error)
 
 	// Hints calls f with the ids of documents that another process has changed,
 	// until ctx ends, and returns its error. Some may be lost (contract 10); ""

@@ -354,9 +354,9 @@ func (m *model) indexes(t *testing.T) {
 		return
 	}
 	m.everywhere(t, "count", func(s *taskroute.Store) string {
-		a, err := s.Backend().CountOpen(t.Context(), ann.String())
-		b, err2 := s.Backend().CountOpen(t.Context(), bob.String())
-		return fmt.Sprint(a, b, errors.Join(err, err2))
+		a, err := s.Backend().Usage(t.Context(), ann.String())
+		b, err2 := s.Backend().Usage(t.Context(), bob.String())
+		return fmt.Sprint(a.Open, b.Open, errors.Join(err, err2))
 	}, fmt.Sprint(open[ann], open[bob], nil))
 }
 

@@ -61,6 +61,8 @@ type Options struct {
 	Now func() time.Time
 	// Tombstone is how long the owner of an expired record is still told so.
 	Tombstone time.Duration
+	// Limit is what each owner may have; members of 0 mean no limit.
+	Limit Usage
 	// CacheSize is how many terminal records are kept in memory.
 	CacheSize int
 	// Seal encrypts the parts of records on their way to the backend; nil: they
@@ -91,12 +93,13 @@ func NewStore(backend Backend, opts Options) (*Store, error) {
 }
 
 // Create stores a new record. When it returns nil, tasks/get resolves the id
-// at every replica (contract 3).
+// at every replica (contract 3). Errors: ErrFull, *OverLimitError.
 func (s *Store) Create(ctx context.Context, r *Record) error {
 	d, err := s.encode(r, allParts)
 	if err != nil {
 		return err
 	}
+	d.Limit = s.opts.Limit
 	if err := s.backend.Create(ctx, d, rand.Text()); err != nil {
 		return fmt.Errorf("create task: %w", err)
 	}

@@ -409,25 +409,6 @@ func TestLoadHasTheRequest(t *testing.T) {
 	}
 }
 
-func TestCheckOpen(t *testing.T) {
-	s := newStore(t, memstore.New(time.Now), time.Now)
-	for range 3 {
-		if err := s.CheckOpen(t.Context(), ann, 3); err != nil {
-			t.Fatal(err)
-		}
-		create(t, s, taskroute.Task, time.Hour, time.Now())
-	}
-	var tooMany *taskroute.TooManyOpenError
-	if err := s.CheckOpen(t.Context(), ann, 3); !errors.As(err, &tooMany) || tooMany.Limit != 3 {
-		t.Fatalf("at the limit: %v", err)
-	}
-	for owner, limit := range map[taskroute.Owner]int{ann: 0, bob: 3} {
-		if err := s.CheckOpen(t.Context(), owner, limit); err != nil {
-			t.Fatalf("%s with limit %d: %v", owner, limit, err)
-		}
-	}
-}
-
 // hinting is a backend whose hints the test gives.
 type hinting struct {
 	taskroute.Backend

@@ -3,6 +3,7 @@ package taskrun
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -239,12 +240,11 @@ func TestSilentUpstream(t *testing.T) {
 
 func TestTooManyOpenTasks(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		r := w.replica(func(o *Options) { o.MaxOpen = 1 })
+		w.owners.Open = 1
+		r := w.replica()
 		first := r.call(atOnce).handle()
 		_, err := r.call(atOnce).outcome()
-		if tooMany := new(taskroute.TooManyOpenError); !errors.As(err, &tooMany) || tooMany.Limit != 1 {
-			t.Errorf("got %v, want that the limit is 1", err)
-		}
+		check(t, "reason", string(object(t, string(WireError(err).Data)).Bytes()), `{"reason":"too_many_open_tasks","retriable":true,"limit":1}`)
 		check(t, "calls at the upstream", w.up.count(), 1)
 		r.call(atOnce, by(bob)).handle()
 		slow := r.call()
@@ -255,6 +255,27 @@ func TestTooManyOpenTasks(t *testing.T) {
 		w.nth(1).returns(hello)
 		check(t, "status", r.get(first).State.Status, taskroute.Completed)
 		slow.handle() // there is room now
+	})
+}
+
+// A result that is large is kept all the same: it was promised. But who has so much
+// stored gets no further task until some of it has expired.
+func TestTooMuchIsStored(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.owners.Bytes = 10_000
+		r := w.replica()
+		id := r.call(atOnce, ttl(time.Hour)).handle()
+		w.nth(1).returns(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 10_000) + `"}]}`)
+		check(t, "status", r.get(id).State.Status, taskroute.Completed)
+		_, err := r.call(atOnce).outcome()
+		check(t, "reason", string(object(t, string(WireError(err).Data)).Bytes()), `{"reason":"too_much_stored","retriable":true,"limit":10000}`)
+		check(t, "calls at the upstream", w.up.count(), 1)
+		r.call(atOnce, by(bob)).handle()
+		time.Sleep(time.Hour)
+		if _, err := w.store.Collect(t.Context(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		r.call(atOnce).handle()
 	})
 }
 

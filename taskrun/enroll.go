@@ -76,14 +76,11 @@ func (x *run) hold(rec *taskroute.Record) {
 func (r *Runner) create(ctx context.Context, rec *taskroute.Record) error {
 	brief, cancel := r.briefly(ctx)
 	defer cancel()
-	if err := r.store.CheckOpen(brief, rec.State.Owner, r.opts.MaxOpen); err != nil {
-		return err
-	}
 	err := r.store.Create(brief, rec)
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx) // the client hung up meanwhile
 	}
-	if err != nil && !errors.Is(err, taskroute.ErrFull) {
+	if err != nil && !errors.Is(err, taskroute.ErrFull) && !overLimit(err) {
 		r.busy.Go(func() { r.disown(rec.ID) })
 	}
 	return err

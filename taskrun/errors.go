@@ -43,9 +43,9 @@ func WireError(err error) *wire.Error {
 	if errors.As(err, &busy) {
 		return internal(busy.Error(), reason{Reason: "overloaded", Retriable: true, RetryAfterMs: busy.RetryAfter.Milliseconds(), Limit: int64(busy.Limits.Concurrency)})
 	}
-	var tooMany *taskroute.TooManyOpenError
-	if errors.As(err, &tooMany) {
-		return internal(capitalized(err), reason{Reason: "too_many_open_tasks", Retriable: true, Limit: int64(tooMany.Limit)})
+	var over *taskroute.OverLimitError
+	if errors.As(err, &over) {
+		return internal(capitalized(over), overLimitReason(over.Limit))
 	}
 	switch {
 	case errors.Is(err, errCancelled):
@@ -69,6 +69,16 @@ func WireError(err error) *wire.Error {
 	}
 	return internal("Internal error", reason{Reason: "internal"})
 }
+
+func overLimitReason(limit taskroute.Usage) reason {
+	if limit.Open > 0 {
+		return reason{Reason: "too_many_open_tasks", Retriable: true, Limit: int64(limit.Open)}
+	}
+	return reason{Reason: "too_much_stored", Retriable: true, Limit: limit.Bytes}
+}
+
+// overLimit tells that the owner has as much in the store as it may have.
+func overLimit(err error) bool { return errors.As(err, new(*taskroute.OverLimitError)) }
 
 func upstreamError(up *upstream.Error) *wire.Error {
 	r := reason{Reason: "upstream_" + string(up.Kind), Retriable: !up.MayHaveRun, HTTPStatus: up.Status, Size: up.Size, Limit: up.Limit}
@@ -102,5 +112,5 @@ func RetryAfter(err error) time.Duration {
 // NotStarted tells an error of a call that was refused for want of room, before
 // anything was done for it.
 func NotStarted(err error) bool {
-	return errors.As(err, new(*reqcoord.OverloadError)) || errors.As(err, new(*taskroute.TooManyOpenError))
+	return errors.As(err, new(*reqcoord.OverloadError)) || overLimit(err)
 }

@@ -164,10 +164,10 @@ func (f *faulty) Retire(ctx context.Context, holder string) error {
 	return f.do(ctx, "retire", func(ctx context.Context) error { return f.Backend.Retire(ctx, holder) })
 }
 
-func (f *faulty) CountOpen(ctx context.Context, owner string) (n int, err error) {
-	err = f.do(ctx, "count", func(ctx context.Context) error {
-		n, err = f.Backend.CountOpen(ctx, owner)
+func (f *faulty) Owned(ctx context.Context, owner, cursor string, limit int) (ids []string, next string, err error) {
+	err = f.do(ctx, "owned", func(ctx context.Context) error {
+		ids, next, err = f.Backend.Owned(ctx, owner, cursor, limit)
 		return err
 	})
-	return n, err
+	return ids, next, err
 }

@@ -48,6 +48,7 @@ type world struct {
 	store  *faulty
 	up     *scripted
 	limits map[string]reqcoord.Limits
+	owners taskroute.Usage // what each may have in the store; zero: no limit
 }
 
 // replica is a Runner as a process would have it.
@@ -70,7 +71,7 @@ func (w *world) replicaOn(backend *faulty, adjust ...func(*Options)) *replica {
 	for _, f := range adjust {
 		f(&o)
 	}
-	store, err := taskroute.NewStore(backend, taskroute.Options{Now: time.Now, Tombstone: time.Hour, CacheSize: 16})
+	store, err := taskroute.NewStore(backend, taskroute.Options{Now: time.Now, Tombstone: time.Hour, Limit: w.owners, CacheSize: 16})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -319,11 +320,11 @@ func (r *replica) counted(name string) float64 {
 func (w *world) open(o taskroute.Owner) int {
 	w.t.Helper()
 	synctest.Wait()
-	n, err := w.store.Backend.CountOpen(context.Background(), o.String())
+	used, err := w.store.Backend.Usage(context.Background(), o.String())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return n
+	return used.Open
 }
 
 func object(t *testing.T, json string) wire.Object {

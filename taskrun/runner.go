@@ -47,8 +47,6 @@ type Options struct {
 	Reread time.Duration
 	// ProgressEvery is the least time between two writes of progress.
 	ProgressEvery time.Duration
-	// MaxOpen is how many open records one owner may have; 0: no limit.
-	MaxOpen int
 	// MaxQuestions is how many questions of one call may want an answer at once;
 	// 0: no limit.
 	MaxQuestions int
@@ -200,12 +198,12 @@ func (r *Runner) Call(ctx context.Context, c Call, observe Observer) (Outcome, e
 			return Outcome{}, err
 		}
 		rec, err := x.enroll(ctx, taskroute.Task)
-		switch tooMany := new(taskroute.TooManyOpenError); {
+		switch {
 		case err == nil:
 			go x.dispatch(callCtx, c.Params)
 			x.detach()
 			return Outcome{Task: rec}, nil
-		case ctx.Err() != nil, errors.As(err, &tooMany):
+		case ctx.Err() != nil, overLimit(err):
 			x.flight.End()
 			return Outcome{}, err
 		}

@@ -72,6 +72,10 @@ func collect(tx *bbolt.Tx, now time.Time) (due, docs int, err error) {
 // bury removes the document and leaves a tomb when there is time for one.
 func bury(tx *bbolt.Tx, id string, h *header, now time.Time) error {
 	tasks := tx.Bucket(bucketTasks)
+	used := h.usage(storedSize(tx, id))
+	if err := account(tx, h.Owner, taskroute.Usage{Open: -used.Open, Bytes: -used.Bytes}); err != nil {
+		return err
+	}
 	for p := range taskroute.NumParts {
 		if err := tasks.Delete(partKey(id, p)); err != nil {
 			return err

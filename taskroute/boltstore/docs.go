@@ -37,7 +37,7 @@ func isRefusal(err error) bool {
 			return true
 		}
 	}
-	return false
+	return errors.As(err, new(*taskroute.OverLimitError))
 }
 
 // Create implements taskroute.Backend.
@@ -52,6 +52,13 @@ func (s *Store) Create(ctx context.Context, d taskroute.Doc, nonce string) error
 				return nil
 			}
 			return taskroute.ErrExists
+		}
+		used, err := usageOf(tx, d.Owner)
+		if err != nil {
+			return err
+		}
+		if err := d.Within(used); err != nil {
+			return err
 		}
 		return s.put(tx, d, nil, header{Revision: 1, Nonces: []string{nonce}})
 	})
@@ -113,15 +120,18 @@ func (s *Store) put(tx *bbolt.Tx, d taskroute.Doc, old *header, h header) error 
 	if err := tasks.Put([]byte(d.ID), raw); err != nil {
 		return err
 	}
+	more := taskroute.Usage{Open: h.usage(0).Open - old.usage(0).Open}
 	for p, part := range d.Parts {
 		if part == nil {
 			continue
 		}
-		if err := tasks.Put(partKey(d.ID, taskroute.Part(p)), part); err != nil {
+		key := partKey(d.ID, taskroute.Part(p))
+		more.Bytes += int64(len(part) - len(tasks.Get(key)))
+		if err := tasks.Put(key, part); err != nil {
 			return err
 		}
 	}
-	return nil
+	return account(tx, h.Owner, more)
 }
 
 // Get implements taskroute.Backend.

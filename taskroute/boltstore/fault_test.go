@@ -110,7 +110,13 @@ func TestOpenRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	later := filepath.Join(dir, "later.db")
-	writeSchema(t, later, "999")
+	change(t, later, func(tx *bbolt.Tx) error {
+		meta, err := tx.CreateBucket([]byte("meta"))
+		if err != nil {
+			return err
+		}
+		return meta.Put([]byte("schema"), []byte("999"))
+	})
 	for _, c := range []struct{ name, path, want string }{
 		{"a directory", dir, dir},
 		{"a file below a file", filepath.Join(text, "tasks.db"), text},
@@ -123,24 +129,6 @@ func TestOpenRefuses(t *testing.T) {
 				t.Fatalf("error is %v, want %q in it", err, c.want)
 			}
 		})
-	}
-}
-
-func writeSchema(t *testing.T, path, schema string) {
-	t.Helper()
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = db.Update(func(tx *bbolt.Tx) error {
-		meta, err := tx.CreateBucket([]byte("meta"))
-		if err != nil {
-			return err
-		}
-		return meta.Put([]byte("schema"), []byte(schema))
-	})
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -24,12 +24,15 @@ var (
 	bucketExpiry = []byte("expiry") // time + id -> nothing; of documents and tombs
 	bucketHeld   = []byte("held")   // holder + 0 + id -> nothing; see header.held
 	bucketOpen   = []byte("open")   // owner + 0 + id -> nothing
-	buckets      = [][]byte{bucketMeta, bucketTasks, bucketTombs, bucketExpiry, bucketHeld, bucketOpen}
+	bucketEnded  = []byte("ended")  // owner + 0 + id -> nothing, once it is not open
+	bucketUsage  = []byte("usage")  // owner -> open documents and bytes, two varints
+	buckets      = [][]byte{bucketMeta, bucketTasks, bucketTombs, bucketExpiry, bucketHeld, bucketOpen, bucketEnded, bucketUsage}
 )
 
 var (
 	schemaKey = []byte("schema")
-	schema    = []byte("1")
+	schema    = []byte("2")
+	unowned   = []byte("1") // the schema before: nothing tells what an owner has
 )
 
 func openFile(path string) (*bbolt.DB, error) {
@@ -60,8 +63,34 @@ func prepare(tx *bbolt.Tx) error {
 	switch found := meta.Get(schemaKey); {
 	case found == nil:
 		return meta.Put(schemaKey, schema)
+	case bytes.Equal(found, unowned):
+		return errors.Join(accountAll(tx), meta.Put(schemaKey, schema))
 	case !bytes.Equal(found, schema):
 		return fmt.Errorf("the file has schema %q, this program reads %q", found, schema)
+	}
+	return nil
+}
+
+// accountAll writes what each owner has.
+func accountAll(tx *bbolt.Tx) error {
+	c := tx.Bucket(bucketTasks).Cursor()
+	for k, _ := c.First(); k != nil; k, _ = c.Next() {
+		if isPartKey(tx, k) {
+			continue
+		}
+		id := string(k)
+		h, err := readHeader(tx, id)
+		if err != nil {
+			continue // whoever asks for it is told; nobody knows whose it is
+		}
+		if key := h.endedKey(id); key != nil {
+			if err := tx.Bucket(bucketEnded).Put(key, nil); err != nil {
+				return err
+			}
+		}
+		if err := account(tx, h.Owner, h.usage(storedSize(tx, id))); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -11,15 +11,18 @@ import (
 	"taskgate/taskroute"
 )
 
+// indexes are the buckets of keys that lead to a document; a nil key is none.
+var indexes = []struct {
+	bucket []byte
+	key    func(h *header, id string) []byte
+}{
+	{bucketHeld, (*header).heldKey}, {bucketOpen, (*header).openKey}, {bucketEnded, (*header).endedKey}, {bucketExpiry, (*header).expiryKey},
+}
+
 // reindex moves the index entries of a document from what old needs to what h
 // needs; either may be nil.
 func reindex(tx *bbolt.Tx, id string, old, h *header) error {
-	for _, index := range []struct {
-		bucket []byte
-		key    func(h *header, id string) []byte
-	}{
-		{bucketHeld, (*header).heldKey}, {bucketOpen, (*header).openKey}, {bucketExpiry, (*header).expiryKey},
-	} {
+	for _, index := range indexes {
 		before, after := index.key(old, id), index.key(h, id)
 		if bytes.Equal(before, after) {
 			continue
@@ -49,6 +52,13 @@ func (h *header) heldKey(id string) []byte {
 
 func (h *header) openKey(id string) []byte {
 	if h == nil || !h.Open {
+		return nil
+	}
+	return joinKey(h.Owner, id)
+}
+
+func (h *header) endedKey(id string) []byte {
+	if h == nil || h.Open || h.Owner == "" {
 		return nil
 	}
 	return joinKey(h.Owner, id)
@@ -138,19 +148,4 @@ func (s *Store) List(ctx context.Context, cursor string, limit int) (ids []strin
 		return nil
 	})
 	return ids, next, err
-}
-
-// CountOpen implements taskroute.Backend.
-func (s *Store) CountOpen(ctx context.Context, owner string) (n int, err error) {
-	err = s.view(ctx, func(tx *bbolt.Tx) error {
-		prefix := joinKey(owner, "")
-		c := tx.Bucket(bucketOpen).Cursor()
-		for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
-			if name, _ := cutKey(k); name == owner { // and not one with a zero byte
-				n++
-			}
-		}
-		return nil
-	})
-	return n, err
 }

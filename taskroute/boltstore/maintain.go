@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -56,7 +57,12 @@ func openReadOnly(path string) (*bbolt.DB, error) {
 	}
 	err = db.View(func(tx *bbolt.Tx) error {
 		meta := tx.Bucket(bucketMeta)
-		if meta == nil || !bytes.Equal(meta.Get(schemaKey), schema) {
+		switch {
+		case meta == nil:
+			return fmt.Errorf("%s is not a task store", path)
+		case bytes.Equal(meta.Get(schemaKey), unowned):
+			return fmt.Errorf("%s was written by an earlier version; start a gateway on it once, or compact it, which brings it up to date", path)
+		case !bytes.Equal(meta.Get(schemaKey), schema):
 			return fmt.Errorf("%s is not a task store of schema %s", path, schema)
 		}
 		return nil
@@ -68,9 +74,9 @@ func openReadOnly(path string) (*bbolt.DB, error) {
 }
 
 // checkTasks compares the headers with the indexes, both ways: by each header's
-// entries, and by the number of entries.
+// entries, and by the number of entries; and with what is noted of the owners.
 func (h *Health) checkTasks(ctx context.Context, tx *bbolt.Tx) error {
-	want := map[string]int{}
+	want := expected{entries: map[string]int{}, used: map[string]taskroute.Usage{}}
 	c := tx.Bucket(bucketTasks).Cursor()
 	for k, _ := c.First(); k != nil; k, _ = c.Next() {
 		if err := ctx.Err(); err != nil {
@@ -81,16 +87,23 @@ func (h *Health) checkTasks(ctx context.Context, tx *bbolt.Tx) error {
 		}
 	}
 	h.Tombstones = count(tx, bucketTombs)
-	want[string(bucketExpiry)] += h.Tombstones
-	for _, bucket := range [][]byte{bucketHeld, bucketOpen, bucketExpiry} {
-		if got := count(tx, bucket); got != want[string(bucket)] {
-			h.add(fmt.Errorf("index %s has %d entries, the tasks need %d", bucket, got, want[string(bucket)]))
+	want.entries[string(bucketExpiry)] += h.Tombstones
+	for _, index := range indexes {
+		if got, want := count(tx, index.bucket), want.entries[string(index.bucket)]; got != want {
+			h.add(fmt.Errorf("index %s has %d entries, the tasks need %d", index.bucket, got, want))
 		}
 	}
+	h.checkOwners(tx, want.used)
 	return nil
 }
 
-func (h *Health) checkTask(tx *bbolt.Tx, id string, want map[string]int) {
+// expected is what the headers say must be there.
+type expected struct {
+	entries map[string]int // by index
+	used    map[string]taskroute.Usage
+}
+
+func (h *Health) checkTask(tx *bbolt.Tx, id string, want expected) {
 	head, err := readHeader(tx, id)
 	if err != nil {
 		h.add(err)
@@ -100,17 +113,32 @@ func (h *Health) checkTask(tx *bbolt.Tx, id string, want map[string]int) {
 	if head.Open {
 		h.Open++
 	}
-	for bucket, key := range map[string][]byte{
-		string(bucketHeld): head.heldKey(id), string(bucketOpen): head.openKey(id), string(bucketExpiry): head.expiryKey(id),
-	} {
+	for _, index := range indexes {
+		key := index.key(head, id)
 		if key == nil {
 			continue
 		}
-		want[bucket]++
+		want.entries[string(index.bucket)]++
 		// An entry has an empty value, which bbolt returns as not nil.
-		if tx.Bucket([]byte(bucket)).Get(key) == nil {
-			h.add(fmt.Errorf("a task is missing from index %s", bucket))
+		if tx.Bucket(index.bucket).Get(key) == nil {
+			h.add(fmt.Errorf("a task is missing from index %s", index.bucket))
 		}
+	}
+	if head.Owner != "" {
+		used, its := want.used[head.Owner], head.usage(storedSize(tx, id))
+		want.used[head.Owner] = taskroute.Usage{Open: used.Open + its.Open, Bytes: used.Bytes + its.Bytes}
+	}
+}
+
+func (h *Health) checkOwners(tx *bbolt.Tx, want map[string]taskroute.Usage) {
+	for owner, need := range want {
+		if got, err := usageOf(tx, owner); err != nil || got != need {
+			h.add(fmt.Errorf("of an owner %+v is noted (error: %v), the tasks come to %+v", got, err, need))
+		}
+	}
+	maps.DeleteFunc(want, func(_ string, u taskroute.Usage) bool { return u == taskroute.Usage{} })
+	if got := count(tx, bucketUsage); got != len(want) {
+		h.add(fmt.Errorf("something is noted of %d owners, the tasks have %d", got, len(want)))
 	}
 }
 

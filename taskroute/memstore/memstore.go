@@ -20,6 +20,7 @@ type Store struct {
 	mu    sync.Mutex
 	docs  map[string]entry
 	tombs map[string]tombstone
+	used  map[string]taskroute.Usage // by owner
 }
 
 type entry struct {
@@ -37,7 +38,7 @@ var _ taskroute.Backend = (*Store)(nil)
 
 // New returns an empty Store; now is the clock of its leases.
 func New(now func() time.Time) *Store {
-	return &Store{now: now, docs: map[string]entry{}, tombs: map[string]tombstone{}}
+	return &Store{now: now, docs: map[string]entry{}, tombs: map[string]tombstone{}, used: map[string]taskroute.Usage{}}
 }
 
 // Create implements taskroute.Backend.
@@ -53,9 +54,42 @@ func (s *Store) Create(ctx context.Context, d taskroute.Doc, nonce string) error
 		}
 		return taskroute.ErrExists
 	}
+	if err := d.Within(s.used[d.Owner]); err != nil {
+		return err
+	}
 	d.Revision, d.Parts = 1, clone(d.Parts)
-	s.docs[d.ID] = entry{doc: d, nonces: []string{nonce}, written: s.now()}
+	s.put(entry{doc: d, nonces: []string{nonce}, written: s.now()})
 	return nil
+}
+
+// put and drop keep the books of owners.
+func (s *Store) put(e entry) {
+	s.drop(e.doc.ID)
+	s.docs[e.doc.ID] = e
+	s.account(e.doc, 1)
+}
+
+func (s *Store) drop(id string) {
+	if e, ok := s.docs[id]; ok {
+		delete(s.docs, id)
+		s.account(e.doc, -1)
+	}
+}
+
+// account adds the document to what its owner has, times sign.
+func (s *Store) account(d taskroute.Doc, sign int) {
+	if d.Owner == "" {
+		return
+	}
+	used := s.used[d.Owner]
+	used.Bytes += int64(sign) * d.Size()
+	if d.Open {
+		used.Open += sign
+	}
+	s.used[d.Owner] = used
+	if used == (taskroute.Usage{}) {
+		delete(s.used, d.Owner)
+	}
 }
 
 // Get implements taskroute.Backend.
@@ -101,7 +135,7 @@ func (s *Store) Replace(ctx context.Context, prev uint64, d taskroute.Doc, nonce
 	d.Revision, d.Parts = prev+1, parts
 	nonces := append(e.nonces, nonce)
 	nonces = nonces[max(0, len(nonces)-taskroute.NonceMemory):]
-	s.docs[d.ID] = entry{doc: d, nonces: nonces, written: s.now()}
+	s.put(entry{doc: d, nonces: nonces, written: s.now()})
 	s.leases.Tell(d.Tell, d.ID)
 	return nil
 }
@@ -141,15 +175,7 @@ func (s *Store) List(ctx context.Context, cursor string, limit int) (ids []strin
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ids = slices.Sorted(maps.Keys(s.docs))
-	first, found := slices.BinarySearch(ids, cursor)
-	if found {
-		first++
-	}
-	if ids = ids[first:]; len(ids) > limit {
-		ids = ids[:limit]
-		next = ids[limit-1]
-	}
+	ids, next = page(s.docs, cursor, limit, func(entry) bool { return true })
 	return ids, next, nil
 }
 
@@ -170,20 +196,43 @@ func (s *Store) Retire(ctx context.Context, holder string) error {
 	return nil
 }
 
-// CountOpen implements taskroute.Backend.
-func (s *Store) CountOpen(ctx context.Context, owner string) (int, error) {
+// Usage implements taskroute.Backend.
+func (s *Store) Usage(ctx context.Context, owner string) (taskroute.Usage, error) {
 	if err := ctx.Err(); err != nil {
-		return 0, err
+		return taskroute.Usage{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := 0
-	for _, e := range s.docs {
-		if e.doc.Open && e.doc.Owner == owner {
-			n++
+	return s.used[owner], nil
+}
+
+// Owned implements taskroute.Backend. The cursor is the last id of the page.
+func (s *Store) Owned(ctx context.Context, owner, cursor string, limit int) (ids []string, next string, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, "", err
+	}
+	if cursor != "" && !taskroute.ValidID(cursor) {
+		return nil, "", taskroute.ErrCursor
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids, next = page(s.docs, cursor, limit, func(e entry) bool { return e.doc.Owner == owner && owner != "" })
+	return ids, next, nil
+}
+
+// page is the ids of up to limit documents that pass, after that of the cursor.
+func page(docs map[string]entry, cursor string, limit int, pass func(entry) bool) (ids []string, next string) {
+	for id, e := range docs {
+		if id > cursor && pass(e) {
+			ids = append(ids, id)
 		}
 	}
-	return n, nil
+	slices.Sort(ids)
+	if len(ids) > limit {
+		ids = ids[:limit]
+		next = ids[limit-1]
+	}
+	return ids, next
 }
 
 // Hints implements taskroute.Backend: there is no other process.
@@ -203,7 +252,7 @@ func (s *Store) Collect(ctx context.Context, now time.Time) (int, error) {
 	for id, e := range s.docs {
 		if at := e.doc.ExpiresAt; !at.IsZero() && !now.Before(at) {
 			s.tombs[id] = tombstone{e.doc.Owner, e.doc.ForgetAt}
-			delete(s.docs, id)
+			s.drop(id)
 			n++
 		}
 	}

@@ -2,8 +2,10 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,18 +18,18 @@ func (s *Store) Create(ctx context.Context, d taskroute.Doc, nonce string) error
 		return fmt.Errorf("%w: redis uses more than %d %% of its maxmemory", taskroute.ErrFull, fullPercent)
 	}
 	x := s.index(d)
-	channel := ""
-	if d.Awaited {
-		channel = s.keys.changed()
+	if s.cluster {
+		if err := s.enter(ctx, d, x); err != nil {
+			return err
+		}
 	}
-	args := appendParts(append(s.docArgs(d, x, nonce), channel, s.hintOf(d)), d)
 	var stored *redis.Cmd
 	var copied *redis.IntCmd
 	err := s.write(ctx, func(p redis.Pipeliner) {
 		s.hold(ctx, p, d, x, 1)
-		s.countIn(ctx, p, d)
 	}, func(p redis.Pipeliner) {
-		stored = createScript.EvalSha(ctx, p, s.docKeys(d.ID), args...)
+		args := append(s.docArgs(d, x, nonce), d.Size(), d.Limit.Open, d.Limit.Bytes, x.written)
+		stored = createScript.EvalSha(ctx, p, s.docKeys(d), appendParts(args, d)...)
 		copied = s.waitForCopies(ctx, p)
 	})
 	switch {
@@ -36,15 +38,42 @@ func (s *Store) Create(ctx context.Context, d taskroute.Doc, nonce string) error
 	case err != nil:
 		return err
 	}
-	if n, err := stored.Int(); err != nil {
+	if err := created(stored, d); err != nil {
+		if x.isHeld() && errors.As(err, new(*taskroute.OverLimitError)) {
+			s.unhold(ctx, x.holder, []any{d.ID, rank(d.ExpiresAt, 1)})
+		}
 		return err
-	} else if n == 0 {
-		return taskroute.ErrExists
 	}
 	if n := copied.Val(); n < int64(s.copies) {
 		return fmt.Errorf("%d of the %d replicas that waitReplicas wants have the task", n, s.copies)
 	}
 	return nil
+}
+
+// The statuses that create.lua and enter.lua return.
+const (
+	createOverLimit = -1
+	createExists    = 0
+	createDone      = 1
+)
+
+// created reads their reply.
+func created(reply *redis.Cmd, d taskroute.Doc) error {
+	values, err := reply.Int64Slice()
+	if err != nil {
+		return err
+	}
+	switch values[0] {
+	case createDone:
+		return nil
+	case createExists:
+		return taskroute.ErrExists
+	case createOverLimit:
+		if err := d.Within(taskroute.Usage{Open: int(values[1]), Bytes: values[2]}); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("create script returned %d", values)
 }
 
 // waitForCopies has the pipeline, all of which goes over one connection, end when
@@ -69,14 +98,14 @@ const (
 // Replace implements taskroute.Backend.
 func (s *Store) Replace(ctx context.Context, prev uint64, d taskroute.Doc, nonce string) error {
 	x := s.index(d)
-	args := append(s.docArgs(d, x, nonce), prev, taskroute.NonceMemory, s.keys.changed(), s.hintOf(d))
+	args := append(s.docArgs(d, x, nonce), prev, taskroute.NonceMemory, s.keys.changed(), s.self+" "+d.ID)
 	args = appendParts(args, d)
 	var stored *redis.Cmd
 	err := s.write(ctx, func(p redis.Pipeliner) {
 		s.hold(ctx, p, d, x, prev+1)
 		s.tell(ctx, p, d)
 	}, func(p redis.Pipeliner) {
-		stored = replaceScript.EvalSha(ctx, p, s.docKeys(d.ID), args...)
+		stored = replaceScript.EvalSha(ctx, p, s.docKeys(d), args...)
 	})
 	if err != nil {
 		return err
@@ -90,6 +119,9 @@ func (s *Store) Replace(ctx context.Context, prev uint64, d taskroute.Doc, nonce
 	switch status {
 	case replaceDone, replaceAgain:
 		s.letGo(ctx, d, x, before, prev)
+		if s.cluster && status == replaceDone {
+			s.settle(ctx, d, x, reply)
+		}
 		return nil
 	case replaceMissing:
 		return taskroute.ErrNotFound
@@ -115,15 +147,26 @@ func (s *Store) index(d taskroute.Doc) index {
 	return index{open: d.Open, runnable: d.Runnable, written: s.clock.millis(), holder: d.Holder}
 }
 
-func (s *Store) docKeys(id string) []string { return []string{s.keys.task(id), s.keys.tomb(id)} }
+// docKeys are the document's, and those of its owner where one server has both.
+func (s *Store) docKeys(d taskroute.Doc) []string {
+	keys := []string{s.keys.task(d.ID), s.keys.tomb(d.ID)}
+	if s.cluster || d.Owner == "" {
+		return keys
+	}
+	return append(keys, s.keys.own(d.Owner)...)
+}
 
 // docArgs are the arguments that both scripts begin with.
 func (s *Store) docArgs(d taskroute.Doc, x index, nonce string) []any {
-	var expire, forget int64
-	if !d.ExpiresAt.IsZero() {
-		expire, forget = d.ExpiresAt.UnixMilli(), d.ForgetAt.UnixMilli()
+	return []any{nonce, x.String(), millis(d.ExpiresAt), millis(d.ForgetAt), d.Owner, d.ID}
+}
+
+// millis is a time as the scripts have it; 0: never.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
 	}
-	return []any{nonce, x.String(), expire, forget, d.Owner}
+	return t.UnixMilli()
 }
 
 func appendParts(args []any, d taskroute.Doc) []any {

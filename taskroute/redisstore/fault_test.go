@@ -61,7 +61,8 @@ func TestLostReplies(t *testing.T) {
 		{"replace again", func() error { return s.Replace(t.Context(), 2, d, rand.Text()) }},
 		{"heartbeat", func() error { _, err := s.Heartbeat(t.Context(), "r1", time.Hour); return err }},
 		{"retire", func() error { return s.Retire(t.Context(), "r2") }},
-		{"count", func() error { _, err := s.CountOpen(t.Context(), d.Owner); return err }},
+		{"usage", func() error { _, err := s.Usage(t.Context(), d.Owner); return err }},
+		{"owned", func() error { _, _, err := s.Owned(t.Context(), d.Owner, "", 10); return err }},
 		{"orphans", func() error { _, _, err := s.Orphans(t.Context(), "", 10); return err }},
 	} {
 		ran := server.CLI(t, "info", "commandstats")
@@ -77,8 +78,8 @@ func TestLostReplies(t *testing.T) {
 		}
 	}
 	wantRevision(t, s, d.ID, 3)
-	if n, err := s.CountOpen(t.Context(), d.Owner); n != 1 || err != nil {
-		t.Fatalf("open documents: %d, %v", n, err)
+	if used, err := s.Usage(t.Context(), d.Owner); used != (taskroute.Usage{Open: 1, Bytes: d.Size()}) || err != nil {
+		t.Fatalf("the owner has %+v, %v", used, err)
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
-
-	"taskgate/taskroute"
 )
 
 // hintBuffer is how many hints may wait for a slow receiver.
@@ -33,9 +31,6 @@ func (s *Store) Hints(ctx context.Context, f func(id string)) error {
 		}
 	}
 }
-
-// hintOf is what tells the other replicas of a document.
-func (s *Store) hintOf(d taskroute.Doc) string { return s.self + " " + d.ID }
 
 func (s *Store) hint(event any, f func(id string)) {
 	switch e := event.(type) {

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -23,53 +22,13 @@ func (s *Store) hold(ctx context.Context, p redis.Pipeliner, d taskroute.Doc, x 
 	p.ZAddGT(ctx, s.keys.held(x.holder), redis.Z{Score: float64(rank(d.ExpiresAt, revision)), Member: d.ID})
 }
 
-// ownerIdle is how long the index of an owner lives on after its last new task,
-// if that does not live longer. Without an end, those of owners that never come
-// back would pile up; after it, a task that is still open is not counted.
-const ownerIdle = 30 * 24 * time.Hour
-
-// countIn counts a new document as its owner's.
-func (s *Store) countIn(ctx context.Context, p redis.Pipeliner, d taskroute.Doc) {
-	if !d.Open {
-		return
-	}
-	expire, idle := math.Inf(1), s.clock.millis()+ownerIdle.Milliseconds()
-	if !d.ExpiresAt.IsZero() {
-		at := d.ExpiresAt.UnixMilli()
-		expire, idle = float64(at), max(at, idle)
-	}
-	key := s.keys.open(d.Owner)
-	p.ZAdd(ctx, key, redis.Z{Score: expire, Member: d.ID})
-	p.PExpireAt(ctx, key, time.UnixMilli(idle))
-}
-
 // letGo drops the entries that a write over revision prev has made stale. It
 // does not matter when it fails: who finds them will see that they are.
 func (s *Store) letGo(ctx context.Context, d taskroute.Doc, x index, before string, prev uint64) {
 	old, err := parseIndex(before)
-	moved := err == nil && old.isHeld() && (!x.isHeld() || old.holder != x.holder)
-	if !moved && d.Open {
-		return
+	if err == nil && old.isHeld() && (!x.isHeld() || old.holder != x.holder) {
+		s.unhold(ctx, old.holder, []any{d.ID, rank(d.ExpiresAt, prev)})
 	}
-	_ = s.do(ctx, func(p redis.Pipeliner) {
-		if moved {
-			unholdScript.EvalSha(ctx, p, []string{s.keys.held(old.holder)}, d.ID, rank(d.ExpiresAt, prev))
-		}
-		if !d.Open {
-			p.ZRem(ctx, s.keys.open(d.Owner), d.ID)
-		}
-	})
-}
-
-// CountOpen implements taskroute.Backend.
-func (s *Store) CountOpen(ctx context.Context, owner string) (int, error) {
-	var n *redis.Cmd
-	if err := s.do(ctx, func(p redis.Pipeliner) {
-		n = countScript.EvalSha(ctx, p, []string{s.keys.open(owner)})
-	}); err != nil {
-		return 0, err
-	}
-	return n.Int()
 }
 
 const (

@@ -35,8 +35,15 @@ func (k keys) held(holder string) string { return k.prefix + "{holders}:held:" +
 // put there, ms by the server's clock.
 func (k keys) told(holder string) string { return k.prefix + "{holders}:told:" + holder }
 
-// open is a sorted set of an owner's open tasks, by expiry.
-func (k keys) open(owner string) string { return k.prefix + "open:" + owner }
+// own are what an owner has, as own.lua says: open, ended and bytes. One slot has
+// all three, whatever braces an owner has in its name.
+func (k keys) own(owner string) []string {
+	tag := k.prefix + "own:{" + tagEscape.Replace(owner) + "}:"
+	return []string{tag + "open", tag + "ended", tag + "bytes"}
+}
+
+// A tag ends at the first brace, and an empty one is none.
+var tagEscape = strings.NewReplacer("%", "%25", "}", "%7D")
 
 // changed is a channel of hints: "process id".
 func (k keys) changed() string { return k.prefix + "changed" }

@@ -13,28 +13,36 @@ var sources embed.FS
 
 // The scripts; each file says what it takes and returns.
 var (
-	createScript    = script("create")
-	replaceScript   = script("replace")
+	createScript    = script("own", "create")
+	replaceScript   = script("own", "replace")
+	enterScript     = script("own", "enter")
+	settleScript    = script("own", "settle")
+	usageScript     = script("own", "usage")
+	ownedScript     = script("owned")
 	heartbeatScript = script("heartbeat")
 	retireScript    = script("retire")
 	deadScript      = script("dead")
 	unholdScript    = script("unhold")
 	buryScript      = script("bury")
-	countScript     = script("count")
 	tellScript      = script("tell")
 
 	scripts = []*redis.Script{
-		createScript, replaceScript, heartbeatScript, retireScript, deadScript, unholdScript, buryScript, countScript,
-		tellScript,
+		createScript, replaceScript, enterScript, settleScript, usageScript, ownedScript, heartbeatScript, retireScript, deadScript,
+		unholdScript, buryScript, tellScript,
 	}
 )
 
-func script(name string) *redis.Script {
-	src, err := sources.ReadFile("lua/" + name + ".lua")
-	if err != nil { // the program was built without it
-		panic(err)
+// script is made of files: functions first, then what uses them.
+func script(names ...string) *redis.Script {
+	var whole []byte
+	for _, name := range names {
+		src, err := sources.ReadFile("lua/" + name + ".lua")
+		if err != nil { // the program was built without it
+			panic(err)
+		}
+		whole = append(whole, src...)
 	}
-	return redis.NewScript(string(src))
+	return redis.NewScript(string(whole))
 }
 
 // loadScripts gives the scripts to every master: at the start, and when one has

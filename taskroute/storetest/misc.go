@@ -8,44 +8,6 @@ import (
 	"taskgate/taskroute"
 )
 
-func wantOpen(t *testing.T, b taskroute.Backend, owner string, want int) {
-	t.Helper()
-	if n, err := b.CountOpen(t.Context(), owner); n != want || err != nil {
-		t.Fatalf("%q has %d open documents (%v), want %d", owner, n, err, want)
-	}
-}
-
-func countOpen(t *testing.T, b taskroute.Backend) {
-	owners := []string{"acme/ann", "acme/ann2", "acme/an", "{a}/b:c", "x/y z\n"}
-	var docs []taskroute.Doc
-	for i, owner := range owners {
-		wantOpen(t, b, owner, 0)
-		for range i + 1 {
-			d := newDoc("r1")
-			d.Owner = owner
-			create(t, b, d)
-			docs = append(docs, d)
-		}
-	}
-	for i, owner := range owners {
-		wantOpen(t, b, owner, i+1)
-	}
-	for _, d := range docs {
-		parked := d
-		parked.Runnable, parked.Holder = false, ""
-		replace(t, b, 1, parked)
-	}
-	for i, owner := range owners {
-		wantOpen(t, b, owner, i+1)
-	}
-	for _, d := range docs {
-		replace(t, b, 2, closed(d))
-	}
-	for _, owner := range owners {
-		wantOpen(t, b, owner, 0)
-	}
-}
-
 // listAll is how often each id is listed, in pages of limit.
 func listAll(t *testing.T, b taskroute.Backend, limit int) map[string]int {
 	t.Helper()
@@ -105,7 +67,8 @@ func endedContext(t *testing.T, b taskroute.Backend) {
 		"list":      func() error { _, _, err := b.List(ctx, "", 10); return err },
 		"heartbeat": func() error { _, err := b.Heartbeat(ctx, "r1", time.Hour); return err },
 		"retire":    func() error { return b.Retire(ctx, "r1") },
-		"count":     func() error { _, err := b.CountOpen(ctx, d.Owner); return err },
+		"usage":     func() error { _, err := b.Usage(ctx, d.Owner); return err },
+		"owned":     func() error { _, _, err := b.Owned(ctx, d.Owner, "", 10); return err },
 		"collect":   func() error { _, err := b.Collect(ctx, time.Now()); return err },
 		"ping":      func() error { return b.Ping(ctx) },
 		"hints":     func() error { return b.Hints(ctx, func(string) {}) },

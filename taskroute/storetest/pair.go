@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"slices"
 	"testing"
@@ -21,7 +22,8 @@ func RunPair(t *testing.T, open OpenPair) {
 	}{
 		{"a write at one replica is read at the other", readAtOther},
 		{"a replica's documents are orphans for the other", orphansAtOther},
-		{"a change, and what is awaited, is hinted to the other replica", hinted},
+		{"what an owner has is the same at both", ownedAtOther},
+		{"a change is hinted to the other replica", hinted},
 	} {
 		t.Run(c.sentence, func(t *testing.T) {
 			t.Parallel()
@@ -61,6 +63,46 @@ func orphansAtOther(t *testing.T, a, b taskroute.Backend) {
 	wantErr(t, "the old holder's write", a.Replace(t.Context(), 1, closed(d), "late"), taskroute.ErrConflict)
 }
 
+func ownedAtOther(t *testing.T, a, b taskroute.Backend) {
+	d := newOwned("acme/ann")
+	d.Limit = taskroute.Usage{Open: 10}
+	writers := []taskroute.Backend{a, b}
+	made := make(chan string, 100)
+	refused := 0
+	for _, err := range atOnce(20, func(i int) error {
+		d := d
+		d.ID = taskroute.NewID()
+		err := writers[i%2].Create(t.Context(), d, rand.Text())
+		if err == nil {
+			made <- d.ID
+		}
+		return err
+	}) {
+		if over := new(*taskroute.OverLimitError); errors.As(err, over) {
+			refused++
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if refused != 10 {
+		t.Fatalf("%d of 20 were refused, the limit is 10", refused)
+	}
+	close(made)
+	var want []string
+	for id := range made {
+		want = append(want, id)
+	}
+	slices.Sort(want)
+	d.ID = want[0]
+	replace(t, b, 1, closed(d))
+	for _, at := range writers {
+		wantUsage(t, at, d.Owner, taskroute.Usage{Open: 9, Bytes: 10 * d.Size()})
+		if got := owned(t, at, d.Owner, 3); !slices.Equal(got, want) {
+			t.Fatalf("listed are %q, want %q", got, want)
+		}
+	}
+}
+
 func hinted(t *testing.T, a, b taskroute.Backend) {
 	ctx, cancel := context.WithCancel(t.Context())
 	hints, done := make(chan string, 1000), make(chan error, 1)
@@ -73,10 +115,7 @@ func hinted(t *testing.T, a, b taskroute.Backend) {
 		d := newDoc("r1")
 		create(t, a, d)
 		replace(t, a, 1, d)
-		awaited := newDoc("r1")
-		awaited.Awaited = true
-		create(t, a, awaited)
-		want = append(want, d.ID, awaited.ID)
+		want = append(want, d.ID)
 	}
 	for len(got) < len(want) {
 		if id := receive(t, hints); id != "" && !slices.Contains(got, id) {

@@ -153,8 +153,7 @@ func (a *App) assemble() error {
 	a.coord = reqcoord.New(limits, time.Now)
 	a.runner = taskrun.New(store, a.coord, callers, taskrun.Options{
 		Now: a.backend.Now, Lease: cfg.Lease, StoreTimeout: cfg.Timeouts.Store, CancelGrace: cfg.Timeouts.Cancel, Recheck: cfg.Timeouts.Recheck, Reread: reread,
-		ProgressEvery: time.Second, MaxOpen: cfg.Limits.MaxOpenTasksPerPrincipal,
-		MaxQuestions: cfg.Limits.MaxQuestions, Took: a.observe, Tracing: a.tracer, Log: a.log, Metrics: a.metrics,
+		ProgressEvery: time.Second, MaxQuestions: cfg.Limits.MaxQuestions, Took: a.observe, Tracing: a.tracer, Log: a.log, Metrics: a.metrics,
 	})
 	a.legacy = legacyfront.New(store, legacyfront.Options{
 		SessionLife: sessionLife, Kept: legKept, MaxKept: legMaxKept,

@@ -27,7 +27,10 @@ func newStore(b taskroute.Backend, cfg config.Config, log *zap.Logger, ended fun
 	if err != nil {
 		return nil, err
 	}
-	return taskroute.NewStore(b, taskroute.Options{Now: b.Now, Tombstone: cfg.Tombstone, CacheSize: terminalCache, Seal: keys, Ended: ended})
+	return taskroute.NewStore(b, taskroute.Options{
+		Now: b.Now, Tombstone: cfg.Tombstone, CacheSize: terminalCache, Seal: keys, Ended: ended,
+		Limit: taskroute.Usage{Open: cfg.Limits.MaxOpenTasksPerPrincipal, Bytes: int64(cfg.Limits.MaxStoredBytesPerPrincipal)},
+	})
 }
 
 // newRing is nil without keys: then nothing is encrypted. The log tells which id is

@@ -1,11 +1,13 @@
 -- Writes over one revision of a document, once, and tells the other replicas.
 --
--- KEYS  1 task hash   2 tombstone
--- ARGV  1 nonce  2 index fields (opaque)  3 expiry, ms by this server's clock, "0" for never
+-- KEYS  1 task hash   2 tombstone   then, of a document that somebody owns, where one server has all keys:
+--       3 open   4 ended   5 bytes
+-- ARGV  1 nonce  2 index fields  3 expiry, ms by this server's clock, "0" for never
 --       4 when to forget the tombstone, ms by this server's clock  5 owner
---       6 revision to write over  7 how many nonces to keep  8 channel
---       9 message to publish there  then pairs of part and bytes
--- Returns {status, index fields so far}; status is
+--       6 id  7 revision to write over  8 how many nonces to keep  9 channel
+--       10 message to publish there  then pairs of part and bytes
+-- Returns {status, index fields so far, expiry so far, by how many bytes it has grown, bytes of all parts};
+-- where the owner's keys were given, without the last three. status is
 --   1 written now   2 written before, by the same nonce   0 another revision is stored   -1 no document
 
 local old = redis.call('HMGET', KEYS[1], 'rev', 'nonces', 'index', 'expires')
@@ -15,18 +17,21 @@ end
 if (' ' .. old[2] .. ' '):find(' ' .. ARGV[1] .. ' ', 1, true) then
   return {2, ''}
 end
-if old[1] ~= ARGV[6] then
+if old[1] ~= ARGV[7] then
   return {0, ''}
 end
 
-local nonces, kept = {ARGV[1]}, tonumber(ARGV[7])
+local nonces, kept = {ARGV[1]}, tonumber(ARGV[8])
 for nonce in old[2]:gmatch('%S+') do
   if #nonces < kept then
     nonces[#nonces + 1] = nonce
   end
 end
-redis.call('HSET', KEYS[1], 'nonces', table.concat(nonces, ' '), 'index', ARGV[2], 'expires', ARGV[3], unpack(ARGV, 10))
-redis.call('HINCRBY', KEYS[1], 'rev', 1)
+local grown = 0
+for i = 11, #ARGV, 2 do
+  grown = grown + #ARGV[i + 1] - redis.call('HSTRLEN', KEYS[1], ARGV[i])
+end
+redis.call('HSET', KEYS[1], 'rev', old[1] + 1, 'nonces', table.concat(nonces, ' '), 'index', ARGV[2], 'expires', ARGV[3], unpack(ARGV, 11))
 
 if old[4] ~= ARGV[3] then
   redis.call('DEL', KEYS[2])
@@ -39,5 +44,18 @@ if old[4] ~= ARGV[3] then
     redis.call('PEXPIREAT', KEYS[1], ARGV[3])
   end
 end
-redis.call('PUBLISH', ARGV[8], ARGV[9])
-return {1, old[3]}
+redis.call('PUBLISH', ARGV[9], ARGV[10])
+
+local function size()
+  local n = 0
+  for _, part in ipairs({'s', 'i', 'o', 'r'}) do
+    n = n + redis.call('HSTRLEN', KEYS[1], part)
+  end
+  return n
+end
+
+if KEYS[3] then
+  count_change(own_keys(3), ARGV[6], old[3], ARGV[2], old[4], ARGV[3], grown, size)
+  return {1, old[3]}
+end
+return {1, old[3], old[4], grown, size()}
