@@ -203,10 +203,12 @@ func (r *Record) PendingInputs() wire.Object {
 	return o
 }
 
+// request is the question as an input request. It always has params: go-sdk 1.8.0
+// takes one without, as roots/list often is, for broken JSON and fails the call.
 func (q Question) request() wire.Raw {
-	o := wire.Object{}.With("method", wire.Quote(q.Method))
-	if q.Params != nil {
-		o = o.With("params", q.Params)
+	params := q.Params
+	if params == nil {
+		params = wire.Raw(`{}`)
 	}
-	return o.Bytes()
+	return wire.Object{}.With("method", wire.Quote(q.Method)).With("params", params).Bytes()
 }

@@ -377,14 +377,14 @@ func TestWire(t *testing.T) {
 	r := begin(t, "input_required")
 	r.Input.Questions[0].Params = wire.Raw(`{"big":12345678901234567890,"_x":"<"}`)
 	got := string(r.Wire().Inputs.Bytes())
-	want := `{"q1":{"method":"elicitation/create","params":{"big":12345678901234567890,"_x":"<"}},"q2":{"method":"roots/list"}}`
+	want := `{"q1":{"method":"elicitation/create","params":{"big":12345678901234567890,"_x":"<"}},"q2":{"method":"roots/list","params":{}}}`
 	if got != want {
 		t.Errorf("inputRequests are %s, want %s", got, want)
 	}
 	if _, err := r.Answer(answers, t1); err != nil {
 		t.Fatal(err)
 	}
-	if got := string(r.Wire().Inputs.Bytes()); got != `{"q2":{"method":"roots/list"}}` {
+	if got := string(r.Wire().Inputs.Bytes()); got != `{"q2":{"method":"roots/list","params":{}}}` {
 		t.Errorf("after one answer inputRequests are %s", got)
 	}
 	if err := r.Complete(wire.Raw(`{"a": 1}`), t1); err != nil {

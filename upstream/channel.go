@@ -237,6 +237,9 @@ func (c *channel) sortQuestion(m wire.Message) {
 		return
 	}
 	asker := c.asker()
+	if m.Method == wire.MethodRoots && c.opts.Isolation == Shared {
+		asker = nil // many servers ask for roots once for the whole session, which is not of one caller
+	}
 	c.questions[string(m.ID)] = asker
 	if asker != nil && m.Method != "ping" {
 		asker.receive(m)

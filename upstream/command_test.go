@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -107,6 +108,26 @@ func TestEverythingOnStdio(t *testing.T) {
 		if err != nil || !strings.Contains(string(reply.Result), want) {
 			t.Errorf("%s: %s %s, %v", tool, reply.Result, reply.Error, err)
 		}
+	}
+}
+
+// server-everything asks for roots on its own account, some time after initialize.
+// On a channel the call that runs then passes for the asker; but the roots of one
+// caller are not to become those of all.
+func TestEverythingAsksForRootsOnItsOwnAccount(t *testing.T) {
+	for isolation, asked := range map[Isolation]bool{PerPrincipal: true, Shared: false} {
+		t.Run(string(isolation), func(t *testing.T) {
+			h := start(t, everythingOnStdio(t), Options{Isolation: isolation})
+			rec := &recorder{ask: func(context.Context, string, wire.Raw) (wire.Raw, *wire.Error) {
+				return wire.Raw(`{"roots":[]}`), nil
+			}}
+			reply, err := h.Call(t.Context(), toolCall(1, "trigger-long-running-operation", `{"duration":1,"steps":1}`), rec)
+			if err != nil || !strings.Contains(string(reply.Result), "completed") {
+				t.Errorf("%s %s, %v", reply.Result, reply.Error, err)
+			}
+			_, _, questions := rec.seen()
+			check(t, "the call is asked for roots", slices.Contains(questions, wire.MethodRoots), asked)
+		})
 	}
 }
 

@@ -137,6 +137,29 @@ func TestExtTasksCancels(t *testing.T) {
 	}
 }
 
+// A server need not give roots/list any params, and the Go SDK fails a call whose
+// question has none.
+func TestTheGoSDKIsAskedForRoots(t *testing.T) {
+	up := mcptest.NewLegacy(mcptest.Tool{Name: "folders", Run: func(c *mcptest.Call) (wire.Raw, *wire.Error) {
+		answers, err := c.Ask(mcptest.Question{Key: "r", Method: wire.MethodRoots})
+		return mcptest.Text(string(answers["r"])), err
+	}})
+	g := Start(t, Options{Upstream: up.Start(t)})
+	c := mcp.NewClient(&mcp.Implementation{Name: "go-sdk", Version: "0"}, nil)
+	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: g.Endpoint}, &mcp.ClientSessionOptions{ProtocolVersion: wire.Version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "folders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Content[0].(*mcp.TextContent).Text; got != `{"roots":[]}` {
+		t.Errorf("the tool got %s", got)
+	}
+}
+
 // inspector is the Inspector's command line. It is one process for one call.
 func inspector(t testing.TB, url, tool string, toolArgs ...string) wire.Raw {
 	t.Helper()
