@@ -27,6 +27,9 @@ type Call struct {
 	mu    sync.Mutex // several questions may be out at once
 	out   *stream
 	round int // of questions
+	// polled is closed when the client's connection is to end before the answer,
+	// for which the client comes back.
+	polled chan struct{}
 }
 
 // Reasons to give a call up. To the modern front they are a client that leaves.
@@ -39,8 +42,21 @@ var (
 // client says so.
 func (f *Front) call(w http.ResponseWriter, req *http.Request, v *proxy.Visit, s *session, msg wire.Message) {
 	name := legName(msg.ID)
-	c := &Call{f: f, v: v, s: s, msg: msg, key: s.legKey(name), out: f.newStream(w, req, s, name), streams: wire.AcceptsEvents(req.Header)}
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(req.Context()))
+	c := &Call{f: f, v: v, s: s, msg: msg, key: s.legKey(name), out: f.newStream(w, req, s, name), streams: wire.AcceptsEvents(req.Header), polled: make(chan struct{})}
+	answered := make(chan struct{})
+	f.running.Go(func() {
+		defer close(answered)
+		c.run(req.Context())
+	})
+	select {
+	case <-answered:
+	case <-c.polled:
+	}
+}
+
+func (c *Call) run(ctx context.Context) {
+	f, s := c.f, c.s
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	go func() {
 		if f.await(ctx, c.key, c.refresh(), isCancelled) == nil {
@@ -53,7 +69,7 @@ func (f *Front) call(w http.ResponseWriter, req *http.Request, v *proxy.Visit, s
 		}
 	}()
 	method := Forward
-	if m := f.opts.Extend(s.Version).Methods[msg.Method]; m != nil {
+	if m := f.opts.Extend(s.Version).Methods[c.msg.Method]; m != nil {
 		method = m
 	}
 	c.finish(method(ctx, c))
@@ -116,12 +132,28 @@ func retry(msg wire.Message, answers wire.Object, state wire.Raw) wire.Message {
 func (c *Call) relay(msg wire.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.beginStream()
-	if msg.Method == "" {
+	switch msg.Method {
+	case "":
+		c.beginStream()
 		c.out.alive()
+	case wire.NotePoll:
+		c.hangUp(msg.Params)
+	default:
+		c.beginStream()
+		c.out.event(msg.Bytes())
+	}
+}
+
+// hangUp ends the client's connection because the server has ended its own and
+// wants to be polled (2025-11-25, basic/transports, Sending Messages to the Server).
+// The answer is kept for when the client comes back.
+func (c *Call) hangUp(params wire.Raw) {
+	if !c.out.primes || c.out.gone || !c.keep(func(*leg) {}) {
 		return
 	}
-	c.out.event(msg.Bytes())
+	o, _ := wire.ParseObject(params)
+	c.out.hangUp(o.Get("retry"))
+	close(c.polled)
 }
 
 // beginStream makes the answer a stream, and has the store know of it before the

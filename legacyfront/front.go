@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -51,7 +52,8 @@ type Front struct {
 	opts    Options
 	store   *taskroute.Store
 	sealer  sealer
-	closing chan struct{} // closed when what waits for a client is to end
+	closing chan struct{}  // closed when what waits for a client is to end
+	running sync.WaitGroup // calls, some of them without a connection
 }
 
 // New returns a Front that keeps its notes in store.
@@ -61,6 +63,19 @@ func New(store *taskroute.Store, o Options) *Front {
 
 // CloseStreams ends what waits for clients.
 func (f *Front) CloseStreams() { close(f.closing) }
+
+// Wait waits until no call runs any more, or until ctx ends.
+func (f *Front) Wait(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		f.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
 
 // Serve answers an HTTP request that was let in. The message is zero for GET and
 // DELETE.

@@ -81,6 +81,14 @@ func (o *stream) alive() {
 	o.write(wire.KeepAlive)
 }
 
+// hangUp tells the client to come back after so many milliseconds. What comes later
+// is not written here.
+func (o *stream) hangUp(retry wire.Raw) {
+	o.start()
+	o.write([]byte(o.idField() + "retry: " + string(retry) + "\ndata:\n\n"))
+	o.gone = true
+}
+
 func (o *stream) write(b []byte) {
 	if o.gone || o.ctx.Err() != nil {
 		o.gone = true

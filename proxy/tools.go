@@ -172,6 +172,10 @@ func (x *exchange) observer(out *responder) taskrun.Observer {
 			if x.meta.LogLevel == "" || !wire.LogsAt(wire.LogLevel(params), x.meta.LogLevel) {
 				return
 			}
+		case wire.NotePoll:
+			if !x.asks { // a client of 2026-07-28 cannot come back
+				return
+			}
 		default:
 			return
 		}

@@ -48,6 +48,7 @@ func (c *conversation) send(ctx context.Context, asTask bool) (answer, error) {
 		abandon: func() { c.abandon(ctx) },
 		seen:    c.seen,
 	}, func(m wire.Message) { c.receive(ctx, m) })
+	c.tellOfPolling(err)
 	if c.brokeOff(err) {
 		a, err = c.reattach(ctx)
 	}

@@ -21,6 +21,16 @@ func (c *conversation) brokeOff(err error) bool {
 	return isKind(err, Broken) && !errors.As(err, new(*wire.Error)) && c.found().Event != ""
 }
 
+// tellOfPolling tells the caller when the server has ended the call's stream on
+// purpose, having said when to come back. Who holds a connection for the caller can
+// do the same.
+func (c *conversation) tellOfPolling(err error) {
+	retry := time.Duration(c.retry.Load())
+	if retry > 0 && errors.Is(err, errNoResponse) {
+		c.handler.Notify(wire.NotePoll, wire.Object{}.With("retry", number(uint64(retry.Milliseconds()))).Bytes())
+	}
+}
+
 // reattach goes on reading what the call's stream has to say until the response
 // is there (2025-11-25, basic/transports#resumability-and-redelivery). It asks
 // again and again: some servers tell what was missed and then nothing more.

@@ -143,5 +143,10 @@ func AppendEvent(out, data []byte) []byte {
 	return append(out, '\n')
 }
 
+// NotePoll is no method of the protocol. Within the gateway it says that a server has
+// ended the stream of a call before its answer and wants to be polled for that; its
+// params have "retry", the milliseconds until then.
+const NotePoll = "taskgate/poll"
+
 // KeepAlive is the comment that keeps a quiet stream open.
 var KeepAlive = []byte(": keep-alive\n\n")
