@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
-	"github.com/alecthomas/kong"
+	"github.com/spf13/cobra"
 
 	"taskgate/cmd/gateway/app"
 	"taskgate/config"
@@ -16,9 +17,21 @@ import (
 // checkCmd checks policy files, and with an upstream their tool names too.
 type checkCmd struct {
 	policyFlags
-	Upstream string        `help:"MCP server whose tools the patterns are held against." placeholder:"URL|COMMAND"`
-	Name     string        `help:"What the policy calls that server." default:"default"`
-	Timeout  time.Duration `help:"How long the server may take." default:"30s"`
+	Upstream, Name string
+	Timeout        time.Duration
+}
+
+func (c *checkCmd) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "check", Short: "Check policy files.", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.Run(cmd.OutOrStdout()) },
+	}
+	flags := cmd.Flags()
+	c.addTo(flags)
+	flags.StringVar(&c.Upstream, "upstream", "", "MCP server whose tools the patterns are held against, as `URL|COMMAND`")
+	flags.StringVar(&c.Name, "name", "default", "what the policy calls that server")
+	flags.DurationVar(&c.Timeout, "timeout", 30*time.Second, "how long the server may take")
+	return cmd
 }
 
 var (
@@ -27,7 +40,7 @@ var (
 )
 
 // Run prints every finding and fails when one is an error.
-func (c *checkCmd) Run(k *kong.Kong) error {
+func (c *checkCmd) Run(out io.Writer) error {
 	cfg, sees, err := c.load()
 	switch {
 	case err != nil:
@@ -43,7 +56,7 @@ func (c *checkCmd) Run(k *kong.Kong) error {
 		}
 		upstreams = map[string]policy.Upstream{c.Name: {Tools: list, JobPrefix: upstreamOf(cfg, c.Name).JobPrefix}}
 	}
-	ok, err := policy.CheckFiles(k.Stdout, cfg.Policy, sees, upstreams)
+	ok, err := policy.CheckFiles(out, cfg.Policy, sees, upstreams)
 	if err == nil && !ok {
 		err = errFindings
 	}

@@ -7,13 +7,22 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"taskgate/internal/demo"
 )
 
 // demoCmd are the flags of demo.
-type demoCmd struct {
-	Once bool `help:"End with the story; do not serve on."`
-	Fast bool `help:"Use short times, as tests do."`
+type demoCmd struct{ Once, Fast bool }
+
+func (c *demoCmd) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "demo", Short: "Watch a slow tool become a task; needs nothing installed.", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return c.Run() },
+	}
+	cmd.Flags().BoolVar(&c.Once, "once", false, "end with the story; do not serve on")
+	cmd.Flags().BoolVar(&c.Fast, "fast", false, "use short times, as tests do")
+	return cmd
 }
 
 // Run gives the demonstration.

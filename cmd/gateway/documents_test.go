@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kong"
-
 	"taskgate/config"
 	"taskgate/policy"
 	"taskgate/wire"
@@ -152,11 +150,7 @@ func runBlock(t *testing.T, script string) []invocation {
 
 // checkGateway parses the flags, and loads the environment, as the program does.
 func checkGateway(t *testing.T, c invocation) {
-	parser, err := kong.New(new(cli))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := parser.Parse(c.Args); err != nil {
+	if err := parse(c.Args); err != nil {
 		t.Errorf("gateway %q: %v", c.Args, err)
 	}
 	upstream := func(cfg *config.Config) error { return cfg.SetUpstream("http://127.0.0.1:1/mcp") }
@@ -167,6 +161,21 @@ func checkGateway(t *testing.T, c invocation) {
 	if unknown := config.UnknownVariables(c.Env, cfg); len(unknown) > 0 {
 		t.Errorf("unknown variables: %v", unknown)
 	}
+}
+
+// parse is what is wrong with a command and its flags.
+func parse(args []string) error {
+	cmd, args, err := program().Find(args)
+	if err == nil {
+		err = cmd.ParseFlags(args)
+	}
+	if err == nil {
+		err = cmd.ValidateArgs(cmd.Flags().Args())
+	}
+	if err == nil {
+		err = cmd.ValidateRequiredFlags()
+	}
+	return err
 }
 
 func checkGo(t *testing.T, c invocation) {

@@ -3,9 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 
-	"github.com/alecthomas/kong"
+	"github.com/spf13/cobra"
 
 	"taskgate/config"
 	"taskgate/policy"
@@ -14,17 +15,43 @@ import (
 // explainCmd says what policy makes of one call, and why.
 type explainCmd struct {
 	policyFlags
-	Tool       string            `help:"The tool that is called." required:""`
-	Upstream   string            `help:"The upstream's name." default:"default"`
-	Args       string            `help:"The call's arguments." default:"{}" placeholder:"JSON"`
-	Principal  string            `help:"Who calls, as tenant/subject." default:"default/anonymous"`
-	Header     map[string]string `help:"A request header that policy sees; may be repeated." placeholder:"NAME=VALUE"`
-	Live       string            `help:"The adminListen of a gateway that runs, for what it knows of the tool." placeholder:"URL"`
-	Undeclared bool              `help:"The client does not declare the tasks extension."`
+	Tool, Upstream, Args, Principal, Live string
+	Header                                map[string]string
+	Undeclared                            bool
+}
+
+func (c *explainCmd) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "explain", Short: "Say what policy makes of a call, and why.", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.Run(cmd.OutOrStdout(), cmd.ErrOrStderr()) },
+	}
+	flags := cmd.Flags()
+	c.addTo(flags)
+	flags.StringVar(&c.Tool, "tool", "", "the tool that is called")
+	flags.StringVar(&c.Upstream, "upstream", "default", "the upstream's name")
+	flags.StringVar(&c.Args, "args", "{}", "the call's arguments, as `JSON`")
+	flags.StringVar(&c.Principal, "principal", "default/anonymous", "who calls, as `TENANT/SUBJECT`")
+	flags.Func("header", "`NAME=VALUE` of a request header that policy sees; may be repeated", c.addHeader)
+	flags.StringVar(&c.Live, "live", "", "the adminListen, as `URL`, of a gateway that runs, for what it knows of the tool")
+	flags.BoolVar(&c.Undeclared, "undeclared", false, "the client does not declare the tasks extension")
+	required(cmd, "tool")
+	return cmd
+}
+
+func (c *explainCmd) addHeader(s string) error {
+	name, value, ok := strings.Cut(s, "=")
+	if !ok {
+		return fmt.Errorf("must be NAME=VALUE, not %q", s)
+	}
+	if c.Header == nil {
+		c.Header = map[string]string{}
+	}
+	c.Header[name] = value
+	return nil
 }
 
 // Run prints the explanation.
-func (c *explainCmd) Run(k *kong.Kong) error {
+func (c *explainCmd) Run(out, notes io.Writer) error {
 	cfg, sees, err := c.load()
 	if err != nil {
 		return err
@@ -38,11 +65,11 @@ func (c *explainCmd) Run(k *kong.Kong) error {
 		return err
 	}
 	if c.Live != "" {
-		if err := askLive(c.Live, &q, set, k.Stderr); err != nil {
+		if err := askLive(c.Live, &q, set, notes); err != nil {
 			return fmt.Errorf("--live: %w", err)
 		}
 	}
-	return policy.Explain(set, q, !c.Undeclared, limitsOf(cfg, c.Upstream)...).WriteText(k.Stdout)
+	return policy.Explain(set, q, !c.Undeclared, limitsOf(cfg, c.Upstream)...).WriteText(out)
 }
 
 // query is the call as policy sees it.

@@ -6,37 +6,52 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/alecthomas/kong"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // version is set by the linker.
 var version = "dev"
 
-type cli struct {
-	Serve   serveCmd   `cmd:"" help:"Serve MCP clients in front of one or more MCP servers."`
-	Stdio   stdioCmd   `cmd:"" help:"Serve the program that has started this one, on stdin and stdout."`
-	Check   checkCmd   `cmd:"" help:"Check policy files."`
-	Explain explainCmd `cmd:"" help:"Say what policy makes of a call, and why."`
-	Store   storeCmd   `cmd:"" help:"Look after a store; an embedded one while no gateway has it open."`
-	Demo    demoCmd    `cmd:"" help:"Watch a slow tool become a task; needs nothing installed."`
-	Version versionCmd `cmd:"" help:"Print the version."`
-}
-
-type versionCmd struct{}
-
-// Run prints the version.
-func (versionCmd) Run() error {
-	fmt.Println(version)
-	return nil
-}
-
 func main() {
-	var c cli
-	k := kong.Parse(&c, kong.Name("gateway"),
-		kong.Description("Durable MCP tasks in front of servers that answer synchronously."),
-		kong.UsageOnError())
-	if err := k.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "gateway:", err)
+	if err := program().Execute(); err != nil {
 		os.Exit(1)
 	}
+}
+
+// program is the root of the commands.
+func program() *cobra.Command {
+	root := &cobra.Command{
+		Use: "gateway", Short: "Durable MCP tasks in front of servers that answer synchronously.",
+		SilenceUsage: true, // few errors are about flags
+	}
+	root.SetErrPrefix("gateway:")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())
+	})
+	root.AddCommand(new(serveCmd).command(), new(stdioCmd).command(), new(checkCmd).command(),
+		new(explainCmd).command(), storeCommand(), new(demoCmd).command(), versionCommand())
+	return root
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version.", Args: cobra.NoArgs,
+		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), version) },
+	}
+}
+
+// required makes the command refuse to go without the flag.
+func required(cmd *cobra.Command, flag string) {
+	if err := cmd.MarkFlagRequired(flag); err != nil {
+		panic(err) // the command has no such flag: a mistake in this package
+	}
+}
+
+// optional adds a flag that stays nil when it is not given.
+func optional(flags *pflag.FlagSet, value **string, name, usage string) {
+	flags.Func(name, usage, func(s string) error {
+		*value = &s
+		return nil
+	})
 }

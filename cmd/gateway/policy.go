@@ -4,14 +4,21 @@ import (
 	"os"
 	"slices"
 
+	"github.com/spf13/pflag"
+
 	"taskgate/config"
 	"taskgate/policy"
 )
 
 // policyFlags say which policy is meant, and of which gateway.
 type policyFlags struct {
-	Policy []string `help:"Policy file or directory of such; may be repeated. None: those of the configuration." type:"path" placeholder:"FILE"`
-	Config string   `help:"Configuration file of the gateway, for what policy may see of requests, and for the time limits beside those of policy." type:"path" placeholder:"FILE"`
+	Policy []string
+	Config string
+}
+
+func (f *policyFlags) addTo(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.Policy, "policy", nil, policyUsage+"; none: those of the configuration")
+	flags.StringVar(&f.Config, "config", "", "configuration `FILE` of the gateway, for what policy may see of requests, and for the time limits beside those of policy")
 }
 
 // load is the configuration that calls would meet, with the policy that is

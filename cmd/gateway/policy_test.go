@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kong"
 	"go.uber.org/zap"
 
 	"taskgate/cmd/gateway/app"
@@ -36,7 +35,7 @@ func TestExplainKnowsTheConfiguration(t *testing.T) {
 		t.Errorf("limits: %+v", limits)
 	}
 	c.Config = ""
-	if err := c.Run(&kong.Kong{Stdout: &out}); err != nil || !strings.Contains(out.String(), "timeouts.connect     10s") {
+	if err := c.Run(&out, io.Discard); err != nil || !strings.Contains(out.String(), "timeouts.connect     10s") {
 		t.Errorf("got %q, %v", out.String(), err)
 	}
 }
@@ -66,7 +65,7 @@ func TestHeadersThatPolicySees(t *testing.T) {
 		{policyFlags{}, errNoPolicy, ""},
 	} {
 		var out bytes.Buffer
-		err := (&checkCmd{policyFlags: c.flags}).Run(&kong.Kong{Stdout: &out})
+		err := (&checkCmd{policyFlags: c.flags}).Run(&out)
 		if !errors.Is(err, c.want) || !strings.Contains(out.String(), c.text) {
 			t.Errorf("%+v: got %q, %v", c.flags, out.String(), err)
 		}
@@ -74,7 +73,7 @@ func TestHeadersThatPolicySees(t *testing.T) {
 	for value, rule := range map[string]string{"red": `"red"`, "blue": `"defaults"`} {
 		var out bytes.Buffer
 		c := explainCmd{policyFlags: policyFlags{Config: cfg}, Tool: "x", Upstream: "u", Args: "{}", Principal: "a/b", Header: map[string]string{"X-Team": value}}
-		if err := c.Run(&kong.Kong{Stdout: &out}); err != nil || !strings.Contains(out.String(), "is decided by "+rule) {
+		if err := c.Run(&out, io.Discard); err != nil || !strings.Contains(out.String(), "is decided by "+rule) {
 			t.Errorf("%s: got %q, %v", value, out.String(), err)
 		}
 	}
@@ -124,12 +123,12 @@ func TestExplainOfARunningGateway(t *testing.T) {
 	} {
 		var out, notes bytes.Buffer
 		e := explainCmd{policyFlags: policyFlags{Policy: c.policy}, Tool: c.tool, Upstream: "default", Args: "{}", Principal: "a/b", Live: a.AdminURL()}
-		if err := e.Run(&kong.Kong{Stdout: &out, Stderr: &notes}); err != nil || !strings.Contains(out.String(), c.out) || !strings.HasPrefix(notes.String(), c.notes) || (c.notes == "" && notes.Len() > 0) {
+		if err := e.Run(&out, &notes); err != nil || !strings.Contains(out.String(), c.out) || !strings.HasPrefix(notes.String(), c.notes) || (c.notes == "" && notes.Len() > 0) {
 			t.Errorf("%s: got %v\n%s\n%s", c.tool, err, &out, &notes)
 		}
 	}
 	e := explainCmd{Tool: "quick", Args: "{}", Principal: "a/b", Live: a.Endpoints()[0]}
-	if err := e.Run(&kong.Kong{Stdout: io.Discard}); err == nil || !strings.Contains(err.Error(), "is this the adminListen of a gateway?") {
+	if err := e.Run(io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "is this the adminListen of a gateway?") {
 		t.Errorf("of an address that is no admin's: %v", err)
 	}
 }

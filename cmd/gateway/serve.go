@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
 	"taskgate/cmd/gateway/app"
@@ -19,15 +20,35 @@ import (
 // serveCmd are the flags of serve. A flag that is not given leaves what the
 // file and the environment say.
 type serveCmd struct {
-	Config      string   `help:"Configuration file." type:"path" placeholder:"FILE"`
-	Listen      *string  `help:"Address of the MCP endpoint." placeholder:"HOST:PORT"`
-	AdminListen *string  `help:"Address of health and metrics; empty for none." placeholder:"HOST:PORT"`
-	Upstream    *string  `help:"The MCP server behind: its URL, or the command that starts it." placeholder:"URL|COMMAND"`
-	Store       *string  `help:"Where tasks are kept: a file, redis://…, or memory." placeholder:"PATH|URL"`
-	Policy      []string `help:"Policy file or directory of such; may be repeated." type:"path" sep:"none" placeholder:"FILE"`
-	LogLevel    *string  `help:"debug, info, warn or error." placeholder:"LEVEL"`
-	LogFormat   *string  `help:"json or console." placeholder:"FORMAT"`
+	Config                                                    string
+	Listen, AdminListen, Upstream, Store, LogLevel, LogFormat *string
+	Policy                                                    []string
 }
+
+func (c *serveCmd) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Serve MCP clients in front of one or more MCP servers.", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return c.Run() },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&c.Config, "config", "", "configuration `FILE`")
+	optional(flags, &c.Listen, "listen", "`HOST:PORT` of the MCP endpoint")
+	optional(flags, &c.AdminListen, "admin-listen", "`HOST:PORT` of health and metrics; empty for none")
+	optional(flags, &c.Upstream, "upstream", upstreamUsage)
+	optional(flags, &c.Store, "store", storeUsage)
+	flags.StringArrayVar(&c.Policy, "policy", nil, policyUsage)
+	optional(flags, &c.LogLevel, "log-level", levelUsage)
+	optional(flags, &c.LogFormat, "log-format", "json or console, the `FORMAT` of the log")
+	return cmd
+}
+
+// What is said of flags that more than one command has.
+const (
+	upstreamUsage = "the MCP server behind, as `URL|COMMAND`: where it is or what starts it"
+	storeUsage    = "`PATH|URL` of where tasks are kept: a file, redis://…, or memory"
+	policyUsage   = "policy `FILE` or directory of such; may be repeated"
+	levelUsage    = "debug, info, warn or error, the least `LEVEL` that is logged"
+)
 
 // heapFloor, in bytes, is reserved and never touched, so that it takes no memory.
 // The garbage collector runs when the heap is twice what was live; here that is a

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"taskgate/cmd/gateway/app"
 	"taskgate/config"
 	"taskgate/obs"
@@ -20,10 +22,24 @@ import (
 
 // stdioCmd are the flags of stdio.
 type stdioCmd struct {
-	Upstream string   `help:"The MCP server behind: its URL, or the command that starts it." placeholder:"URL|COMMAND" required:""`
-	Store    *string  `help:"Where tasks are kept: a file, redis://…, or memory. By default a file of this user and upstream." placeholder:"PATH|URL"`
-	Policy   []string `help:"Policy file or directory of such; may be repeated." type:"path" sep:"none" placeholder:"FILE"`
-	LogLevel *string  `help:"debug, info, warn or error." default:"warn" placeholder:"LEVEL"`
+	Upstream string
+	Store    *string
+	Policy   []string
+	LogLevel string
+}
+
+func (c *stdioCmd) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "stdio", Short: "Serve the program that has started this one, on stdin and stdout.", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return c.Run() },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&c.Upstream, "upstream", "", upstreamUsage)
+	optional(flags, &c.Store, "store", storeUsage+"; by default a file of this user and upstream")
+	flags.StringArrayVar(&c.Policy, "policy", nil, policyUsage)
+	flags.StringVar(&c.LogLevel, "log-level", "warn", levelUsage)
+	required(cmd, "upstream")
+	return cmd
 }
 
 // Run serves the host that has started this process, on stdin and stdout.
@@ -66,7 +82,7 @@ func (c *stdioCmd) overlay(cfg *config.Config) error {
 	cfg.Timeouts.InfoWait = infoWait
 	cfg.Identity = nil // the host has started this process: it is the only caller
 	set(&cfg.Store, c.Store)
-	set(&cfg.Log.Level, c.LogLevel)
+	set(&cfg.Log.Level, &c.LogLevel)
 	if len(c.Policy) > 0 {
 		cfg.Policy = c.Policy
 	}

@@ -7,7 +7,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/alecthomas/kong"
+	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
 	"taskgate/audit"
@@ -17,26 +17,41 @@ import (
 	"taskgate/taskroute/boltstore"
 )
 
-// storeCmd looks after a store; an embedded one while no gateway has it open.
-type storeCmd struct {
-	Check   storeCheckCmd   `cmd:"" help:"Look for damage in an embedded store; changes nothing."`
-	Compact storeCompactCmd `cmd:"" help:"Give the space of expired tasks back to the disk."`
-	Rekey   storeRekeyCmd   `cmd:"" help:"Encrypt all tasks with the first of encryption.keys; in Redis while gateways run."`
+func storeCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "store", Short: "Look after a store; an embedded one while no gateway has it open."}
+	cmd.AddCommand(
+		&cobra.Command{
+			Use: "check PATH", Short: "Look for damage in an embedded store; changes nothing.", Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error { return checkStore(cmd.OutOrStdout(), args[0]) },
+		},
+		&cobra.Command{
+			Use: "compact PATH", Short: "Give the space of expired tasks back to the disk.", Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error { return compactStore(cmd.OutOrStdout(), args[0]) },
+		},
+		rekeyCommand())
+	return cmd
 }
 
-type storeCheckCmd struct {
-	Path string `arg:"" help:"File of the store." type:"existingfile"`
+func rekeyCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use: "rekey", Short: "Encrypt all tasks with the first of encryption.keys; in Redis while gateways run.", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return rekeyStore(cmd.OutOrStdout(), file) },
+	}
+	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` of the gateway")
+	required(cmd, "config")
+	return cmd
 }
 
 var errDamaged = errors.New("the store is damaged")
 
-// Run prints what is in the store and what is wrong with it.
-func (c *storeCheckCmd) Run(k *kong.Kong) error {
-	h, err := boltstore.Check(context.Background(), c.Path)
+// checkStore prints what is in the store and what is wrong with it.
+func checkStore(out io.Writer, path string) error {
+	h, err := boltstore.Check(context.Background(), path)
 	if err != nil {
 		return err
 	}
-	return report(k.Stdout, h)
+	return report(out, h)
 }
 
 func report(w io.Writer, h boltstore.Health) error {
@@ -54,28 +69,20 @@ func report(w io.Writer, h boltstore.Health) error {
 	return nil
 }
 
-type storeCompactCmd struct {
-	Path string `arg:"" help:"File of the store." type:"existingfile"`
-}
-
-// Run prints the sizes before and after.
-func (c *storeCompactCmd) Run(k *kong.Kong) error {
-	before, after, err := boltstore.Compact(c.Path)
+// compactStore prints the sizes before and after.
+func compactStore(out io.Writer, path string) error {
+	before, after, err := boltstore.Compact(path)
 	if err == nil {
-		_, err = fmt.Fprintf(k.Stdout, "bytes before: %d, after: %d\n", before, after)
+		_, err = fmt.Fprintf(out, "bytes before: %d, after: %d\n", before, after)
 	}
 	return err
 }
 
-type storeRekeyCmd struct {
-	Config string `help:"Configuration file of the gateway." type:"path" placeholder:"FILE" required:""`
-}
-
 var errNotRekeyed = errors.New("some tasks could not be read and stay as they are; keep the keys that they need")
 
-// Run prints how many tasks there are, and how many had another key or none.
-func (c *storeRekeyCmd) Run(k *kong.Kong) error {
-	cfg, err := config.Load(c.Config, os.Environ(), nil)
+// rekeyStore prints how many tasks there are, and how many had another key or none.
+func rekeyStore(out io.Writer, file string) error {
+	cfg, err := config.Load(file, os.Environ(), nil)
 	if err != nil {
 		return err
 	}
@@ -89,7 +96,7 @@ func (c *storeRekeyCmd) Run(k *kong.Kong) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(k.Stdout, "tasks: %d, encrypted anew: %d, not readable: %d\n", done.Records, done.Rewritten, done.Failed); err != nil {
+	if _, err := fmt.Fprintf(out, "tasks: %d, encrypted anew: %d, not readable: %d\n", done.Records, done.Rewritten, done.Failed); err != nil {
 		return err
 	}
 	if done.Failed > 0 {

@@ -3,13 +3,12 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/alecthomas/kong"
 
 	"taskgate/taskroute"
 	"taskgate/taskroute/boltstore"
@@ -37,15 +36,15 @@ func storeWithATask(t *testing.T) string {
 func TestStoreCommands(t *testing.T) {
 	path := storeWithATask(t)
 	for _, c := range []struct {
-		run  func(*kong.Kong) error
+		run  func(io.Writer, string) error
 		want string
 	}{
-		{(&storeCheckCmd{Path: path}).Run, "records: 1, of them open: 1, tombstones: 0, problems: 0\n"},
-		{(&storeCompactCmd{Path: path}).Run, "bytes before: "},
-		{(&storeCheckCmd{Path: path}).Run, "records: 1, "},
+		{checkStore, "records: 1, of them open: 1, tombstones: 0, problems: 0\n"},
+		{compactStore, "bytes before: "},
+		{checkStore, "records: 1, "},
 	} {
 		var out bytes.Buffer
-		if err := c.run(&kong.Kong{Stdout: &out}); err != nil || !strings.HasPrefix(out.String(), c.want) {
+		if err := c.run(&out, path); err != nil || !strings.HasPrefix(out.String(), c.want) {
 			t.Errorf("got %q, %v; want %q", out.String(), err, c.want)
 		}
 	}
@@ -57,7 +56,6 @@ func TestRekeyCommand(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := storeRekeyCmd{Config: filepath.Join(dir, "config.yaml")}
 	for _, step := range []struct {
 		key, want string
 		err       error
@@ -68,7 +66,7 @@ func TestRekeyCommand(t *testing.T) {
 	} {
 		t.Setenv("STORE_KEY", strings.Repeat(step.key, 64))
 		var out bytes.Buffer
-		if err := c.Run(&kong.Kong{Stdout: &out}); !errors.Is(err, step.err) || out.String() != step.want {
+		if err := rekeyStore(&out, filepath.Join(dir, "config.yaml")); !errors.Is(err, step.err) || out.String() != step.want {
 			t.Errorf("key %s: got %q, %v; want %q, %v", step.key, out.String(), err, step.want, step.err)
 		}
 	}
