@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 
 	"cel.dev/cel-go/cel"
 )
@@ -11,11 +12,7 @@ import (
 // compile makes a set of files that were read, for a gateway whose conditions
 // see some headers. With errors among the findings there is no set.
 func compile(contents []content, sees Sees) (*Set, Findings) {
-	env, err := newEnvironment()
-	if err != nil { // only a mistake in this package
-		return nil, Findings{{Error, "built-in", 0, err.Error()}}
-	}
-	c := &compiler{env: env, sees: sees}
+	c := &compiler{env: sync.OnceValues(newEnvironment), sees: sees}
 	for _, in := range contents {
 		f, findings := parseFile(in.name, in.data)
 		c.files, c.findings = append(c.files, f), append(c.findings, findings...)
@@ -36,7 +33,7 @@ func compile(contents []content, sees Sees) (*Set, Findings) {
 }
 
 type compiler struct {
-	env      *cel.Env
+	env      func() (*cel.Env, error) // made for the first condition: it takes half a megabyte
 	sees     Sees
 	files    []*file
 	rules    []*rule
@@ -161,8 +158,11 @@ func (c *compiler) when(r *rule, text string) {
 		return
 	}
 	at := r.path + ".match"
-	var err error
-	if r.when, err = compileWhen(c.env, text); err != nil {
+	env, err := c.env()
+	if err == nil { // else there is a mistake in this package
+		r.when, err = compileWhen(env, text)
+	}
+	if err != nil {
 		c.find(Error, r.file, r.file.line(at, "when"), "%s.when: %v", at, err)
 		r.when = &condition{text: text} // not a rule that always applies
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
@@ -78,6 +79,7 @@ func (c *serveCmd) Run() error {
 	if err != nil {
 		return err
 	}
+	debug.FreeOSMemory()         // what starting took, and heapFloor would keep
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	go reloadOnHangup(ctx, a)
 	return a.Run(ctx)
