@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"taskgate/internal/mcptest"
+	"taskgate/internal/redistest"
 	"taskgate/wire"
 )
 
@@ -82,4 +83,22 @@ rules:
 	}
 	older := open(t, a, "2025-06-18", `{"tasks":{}}`) // which has no meaning there
 	older.startJob(a, "hello")
+}
+
+// Any replica answers for a job, and who waits at one learns at once what has
+// happened at another.
+func TestJobAtAnotherReplica(t *testing.T) {
+	goOn := make(chan struct{})
+	store, up := redistest.Start(t).URL(), mcptest.NewLegacy(mcptest.Tool{Name: "steps", Run: steps(goOn)}).Start(t)
+	a, b := gatewayWith(t, up, store, jobsAtOnce), gatewayWith(t, up, store, jobsAtOnce)
+	c := open(t, a, "2025-06-18", `{}`)
+	id := c.startJob(a, "steps")
+	if got := string(c.job(b, "job_status", id).result().Bytes()); !strings.Contains(got, `"status":"working"`) {
+		t.Errorf("status: %s", got)
+	}
+	waiting := c.job(b, "job_result", id)
+	close(goOn)
+	if got := string(waiting.result().Bytes()); !strings.Contains(got, "done") {
+		t.Errorf("result: %s", got)
+	}
 }

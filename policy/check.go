@@ -20,7 +20,7 @@ type Tool struct {
 
 // Upstream is what is known of an upstream.
 type Upstream struct {
-	Tools []Tool
+	Tools []Tool // nil: not known
 	// JobPrefix begins the names of the tools for jobs there.
 	JobPrefix string
 }
@@ -99,11 +99,12 @@ func (k *checkAgainst) find(sev Severity, r *rule, field, format string, args ..
 // patterns looks for what a rule's patterns match.
 func (k *checkAgainst) patterns(r *rule) {
 	var upstreams, names []string
+	unknown := false
 	for _, u := range slices.Sorted(maps.Keys(k.upstreams)) {
 		if !r.upstream.matches(u) {
 			continue
 		}
-		upstreams = append(upstreams, u)
+		upstreams, unknown = append(upstreams, u), unknown || k.upstreams[u].Tools == nil
 		for _, t := range k.upstreams[u].Tools {
 			names = append(names, t.Name)
 		}
@@ -112,7 +113,7 @@ func (k *checkAgainst) patterns(r *rule) {
 	case len(upstreams) == 0:
 		all := slices.Sorted(maps.Keys(k.upstreams))
 		k.find(Warning, r, "match", "%s.match.upstream: %q matches no upstream%s", r.path, r.upstream.text, meant(r.upstream, all))
-	case !slices.ContainsFunc(names, r.tool.matches):
+	case !unknown && !slices.ContainsFunc(names, r.tool.matches):
 		k.find(Warning, r, "match", "%s.match.tool: %q matches no tool of %s%s", r.path, r.tool.text, strings.Join(upstreams, ", "), meant(r.tool, names))
 	}
 }

@@ -22,7 +22,7 @@ type route struct {
 func newRoute(e Endpoint, o Options) *route {
 	return &route{Endpoint: e, info: &infoCache{
 		endpoint: e, ttl: o.InfoTTL, wait: o.InfoWait, now: o.Now, log: o.Log,
-	}, tools: newToolbox(o.InfoTTL, o.Now)}
+	}, tools: newToolbox(o)}
 }
 
 // infoCache keeps what an upstream last said of itself. server/discover is

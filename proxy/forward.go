@@ -23,7 +23,7 @@ func (h *Handler) forward(ctx context.Context, x *exchange, out *responder) (wir
 		return nil, err
 	}
 	if x.msg.Method == "tools/list" && reply.Error == nil {
-		x.route.tools.learn(reply.Result)
+		x.route.tools.learn(x.params.Get("cursor"), reply.Result)
 	}
 	result, err := response(x.msg.Method, reply)
 	if err == nil && x.msg.Method == "tools/list" {

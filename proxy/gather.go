@@ -109,7 +109,7 @@ func (h *Handler) listAll(ctx context.Context, x *exchange, l listing) (items []
 			return items, &upstreamFailure{reply.Error}
 		}
 		if l.method == "tools/list" {
-			x.route.tools.learn(reply.Result)
+			x.route.tools.learn(x.params.Get("cursor"), reply.Result)
 		}
 		result, err := response(l.method, reply)
 		if err != nil {

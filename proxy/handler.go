@@ -69,6 +69,8 @@ type Options struct {
 	MakesJobs  func(upstream, tool string) bool
 	// Pace is how long a tool takes.
 	Pace func(upstream, tool string) policy.Pace
+	// Learned is told when an upstream has listed tools. It must not block.
+	Learned func()
 	// PolicyHeaders are the request headers that policy may look at.
 	PolicyHeaders []string
 	// PolicyInMeta lets clients know which rule decided.

@@ -51,7 +51,7 @@ func newGateway(t *testing.T, adjust ...func(*setup)) *gateway {
 	s := &setup{
 		Options: Options{
 			MaxBody: 10 << 20, BodyTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second,
-			Pace: policy.NewPacer().Pace, MaxDepth: 100, MaxMembers: 1000, BufferBytes: 1 << 20, HoldAfter: 500 * time.Millisecond, KeepAlive: 15 * time.Second, ForwardTimeout: time.Minute,
+			Pace: policy.NewPacer().Pace, Learned: func() {}, MaxDepth: 100, MaxMembers: 1000, BufferBytes: 1 << 20, HoldAfter: 500 * time.Millisecond, KeepAlive: 15 * time.Second, ForwardTimeout: time.Minute,
 			InfoTTL: 5 * time.Minute, InfoWait: 2 * time.Second,
 			Quota: Quota{Streams: 10, PrincipalStreams: 10, EarlyPolls: 1000}, MaxTaskIDs: 10, Recheck: 5 * time.Second,
 			Identify: func(r *http.Request, _ *auth.Resource) (auth.Identity, error) {

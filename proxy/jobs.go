@@ -53,9 +53,12 @@ func (h *Handler) offersJobs(r *route) bool {
 // listForJobs makes a page of tools/list the one that clients without tasks get: its
 // last page has the tools for jobs, if a call of any of the others can become one.
 func (h *Handler) listForJobs(ctx context.Context, x *exchange, result wire.Raw) wire.Raw {
+	if !h.offersJobs(x.route) {
+		return result
+	}
 	list, _ := wire.ParseObject(result) // it is one: it was made
 	tools, err := wire.ParseArray(list.Get("tools"))
-	if err != nil || !h.offersJobs(x.route) {
+	if err != nil {
 		return result
 	}
 	list = list.With("cacheScope", wire.Raw(`"private"`)) // it depends on who asks
@@ -71,17 +74,12 @@ func (h *Handler) listForJobs(ctx context.Context, x *exchange, result wire.Raw)
 
 // listsJobTools tells whether the list of an upstream has the tools for jobs.
 func (h *Handler) listsJobTools(ctx context.Context, x *exchange) bool {
-	if x.params.Get("cursor") != nil { // the pages before may have passed another replica
+	if !x.route.tools.isWhole() { // the pages before have passed another replica
 		if _, err := h.listAll(ctx, x.as(x.route, "tools/list"), listings[0]); err != nil {
 			h.opts.Log.Warn("not all tools could be looked at for jobs", zap.String("upstream", x.route.Name), zap.Error(err))
 		}
 	}
-	if name := x.route.takenJobTool(); name != "" {
-		h.opts.Log.Warn("calls are held and not made jobs, since the upstream has a tool of a name that jobs need; set its jobPrefix",
-			zap.String("upstream", x.route.Name), zap.String("tool", name))
-		return false
-	}
-	return slices.ContainsFunc(x.route.tools.list(), func(t Tool) bool { return h.opts.MakesJobs(x.route.Name, t.Name) })
+	return x.route.takenJobTool() == "" && slices.ContainsFunc(x.route.tools.list(), func(t Tool) bool { return h.opts.MakesJobs(x.route.Name, t.Name) })
 }
 
 // withoutSchemas takes outputSchema off the tools of an upstream whose calls can

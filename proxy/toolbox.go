@@ -18,9 +18,13 @@ type toolbox struct {
 	retry time.Duration // least time between two questions of its own
 	now   func() time.Time
 
+	learned func() // called when there is something new
+
 	mu    sync.Mutex
 	tools map[string]toolFacts
 	asked time.Time
+	// first and last: these pages of the list are in tools.
+	first, last bool
 }
 
 // toolFacts are nil where the tool, or that of it, is not known.
@@ -52,6 +56,17 @@ func (h *Handler) Tools() []Tool {
 	return all
 }
 
+// ListsAll tells whether the list of the upstream is known from its first page to
+// its last.
+func (h *Handler) ListsAll(upstream string) bool {
+	for _, r := range h.routes {
+		if r.Name == upstream {
+			return r.tools.isWhole()
+		}
+	}
+	return false
+}
+
 // Lists tells whether the upstream is known to list the tool.
 func (h *Handler) Lists(upstream, tool string) bool {
 	for _, r := range h.routes {
@@ -62,8 +77,8 @@ func (h *Handler) Lists(upstream, tool string) bool {
 	return false
 }
 
-func newToolbox(retry time.Duration, now func() time.Time) *toolbox {
-	return &toolbox{retry: retry, now: now, tools: map[string]toolFacts{}}
+func newToolbox(o Options) *toolbox {
+	return &toolbox{retry: o.InfoTTL, now: o.Now, learned: o.Learned, tools: map[string]toolFacts{}}
 }
 
 // facts of a tool. list asks the upstream; a failure means that nothing is known.
@@ -72,7 +87,7 @@ func (t *toolbox) facts(ctx context.Context, tool string, list func(context.Cont
 		return f
 	}
 	if result, err := list(ctx); err == nil {
-		t.learn(result)
+		t.learn(nil, result)
 	}
 	f, _ := t.known(tool)
 	return f
@@ -93,9 +108,9 @@ func (t *toolbox) known(tool string) (f toolFacts, ok bool) {
 	return f, false
 }
 
-// learn takes a tools/list result in. Pages add to each other; what is listed
-// again is replaced.
-func (t *toolbox) learn(result wire.Raw) {
+// learn takes a tools/list result in, which was asked for with the cursor. Pages
+// add to each other; what is listed again is replaced.
+func (t *toolbox) learn(cursor, result wire.Raw) {
 	o, err := wire.ParseObject(result)
 	if err != nil {
 		return
@@ -115,12 +130,25 @@ func (t *toolbox) learn(result wire.Raw) {
 		support, _ := wire.String(execution.Get("taskSupport"))
 		tools[name] = toolFacts{annotations: clone(tool.Get("annotations")), schema: schemaWithHeaders(tool.Get("inputSchema")), taskSupport: support}
 	}
+	_, more := wire.String(o.Get("nextCursor"))
+	t.add(tools, cursor == nil, !more)
+	t.learned()
+}
+
+func (t *toolbox) add(tools map[string]toolFacts, first, last bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.tools) > maxTools {
-		t.tools = map[string]toolFacts{}
+		t.tools, t.first, t.last = map[string]toolFacts{}, false, false
 	}
 	maps.Copy(t.tools, tools)
+	t.first, t.last = t.first || first, t.last || last
+}
+
+func (t *toolbox) isWhole() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.first && t.last
 }
 
 // list is what is known of all tools, by name.
@@ -150,7 +178,7 @@ func (t *toolbox) note(method string) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.tools, t.asked = map[string]toolFacts{}, time.Time{}
+	t.tools, t.asked, t.first, t.last = map[string]toolFacts{}, time.Time{}, false, false
 }
 
 // maxTools bounds what an upstream that renames its tools can fill.

@@ -35,6 +35,7 @@ type App struct {
 	log       *zap.Logger
 	metrics   *prometheus.Registry
 	policy    *policy.Reloader
+	advisor   *advisor
 	pacer     *policy.Pacer
 	backend   taskroute.Backend
 	upstreams map[string]upstream.Caller
@@ -160,6 +161,7 @@ func (a *App) assemble() error {
 		StoreTimeout: cfg.Timeouts.Store, Recheck: cfg.Timeouts.Recheck, KeepAlive: cfg.Timeouts.KeepAlive, WriteTimeout: cfg.Timeouts.Write,
 		Extend: tasks2025.Extend, Now: a.backend.Now, Log: a.log,
 	})
+	a.advisor = newAdvisor(a.policy.Set, a.listed, a.log)
 	a.proxy = proxy.New(endpoints, a.runner, a.coord, proxy.Options{
 		MaxBody: int64(cfg.Limits.MaxBodyBytes), MaxDepth: cfg.Limits.MaxJSONDepth, MaxMembers: cfg.Limits.MaxJSONMembers, BufferBytes: int64(cfg.Limits.StreamBufferBytes), BodyTimeout: cfg.Timeouts.Body, WriteTimeout: cfg.Timeouts.Write,
 		HoldAfter: cfg.Timeouts.HoldAfter, KeepAlive: cfg.Timeouts.KeepAlive, ForwardTimeout: cfg.Timeouts.Forward,
@@ -167,7 +169,7 @@ func (a *App) assemble() error {
 		Quota: newQuota(cfg), MaxTaskIDs: maxTaskIDs, Recheck: cfg.Timeouts.Recheck,
 		Guard:    proxy.Guard{Origins: cfg.AllowedOrigins, Hosts: cfg.AllowedHosts, AnyHost: len(cfg.AllowedHosts) == 0 && !onLoopback(a.listener)},
 		Identify: a.callers.Identify, Audit: a.audit, AuditReads: cfg.Audit.Reads,
-		Decide: a.policy.Decide, OffersJobs: a.policy.OffersJobs, MakesJobs: a.policy.MakesJobs, Pace: a.pacer.Pace, PolicyHeaders: cfg.PolicyHeaders, PolicyInMeta: cfg.PolicyInMeta, Tracing: a.tracer, Now: time.Now, Log: a.log, Metrics: a.metrics,
+		Decide: a.policy.Decide, OffersJobs: a.policy.OffersJobs, MakesJobs: a.policy.MakesJobs, Pace: a.pacer.Pace, Learned: a.advisor.learned, PolicyHeaders: cfg.PolicyHeaders, PolicyInMeta: cfg.PolicyInMeta, Tracing: a.tracer, Now: time.Now, Log: a.log, Metrics: a.metrics,
 		Legacy: a.legacy.Serve,
 	})
 	policyMetrics(a.metrics, a.policy, a.pacer)

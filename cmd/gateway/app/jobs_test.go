@@ -121,3 +121,24 @@ upstreams:
 		}
 	}
 }
+
+// A name that the upstream has given to a tool of its own stays the upstream's, and
+// the log says what follows and what to do.
+func TestNameThatJobsNeedIsTaken(t *testing.T) {
+	u := mcptest.NewLegacy(append(askingTools(), mcptest.Tool{Name: "job_result", Run: func(*mcptest.Call) (wire.Raw, *wire.Error) {
+		return mcptest.Text("its own"), nil
+	}})...)
+	g := start(t, "upstreams: [{name: u, url: \""+u.Start(t)+"\"}]\n", "defaults: {promoteAfter: 0s}\nrules: [{match: {tool: echo}, undeclared: jobs}, {match: {tool: ecoh}}]\n")
+	c := g.client(t, "/mcp", mcptest.NoCapabilities)
+	for tool, want := range map[string]string{"echo": "hi", "job_result": "its own"} {
+		if got := must(t)(c.CallTool(t.Context(), tool, `{"text":"hi"}`)); got.Text() != want {
+			t.Errorf("%s: %s", tool, got.Body)
+		}
+	}
+	for _, advice := range []string{
+		`policy.yaml:2: error: rules[0].undeclared: jobs need a tool \"job_result\", and u lists one of that name, so no call there becomes a job; set the jobPrefix of upstream \"u\"`,
+		`policy.yaml:2: warning: rules[1].match.tool: \"ecoh\" matches no tool of u; did you mean echo?`,
+	} {
+		mcptest.Eventually(t, limit, "the log says "+advice, func() bool { return strings.Contains(g.log.String(), advice) })
+	}
+}

@@ -26,6 +26,7 @@ func (a *App) Run(ctx context.Context) error {
 	var housekeeping sync.WaitGroup // its loops end with house
 	housekeeping.Go(func() { _ = a.runner.Run(house) })
 	housekeeping.Go(func() { _ = a.policy.Run(house) })
+	housekeeping.Go(func() { _ = a.advisor.Run(house) })
 	for _, u := range a.upstreams {
 		if r, ok := u.(interface{ Run(context.Context) error }); ok { // it has sessions to look after
 			housekeeping.Go(func() { _ = r.Run(house) })

@@ -22,6 +22,7 @@ func ListTools(ctx context.Context, cfg config.Config, version string) (tools []
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, caller.Close(context.WithoutCancel(ctx))) }()
+	tools = []policy.Tool{} // a server without any is known
 	for cursor, page := wire.Raw(nil), uint64(1); ; page++ {
 		result, err := listPage(ctx, caller, page, cursor)
 		if err != nil {
