@@ -41,7 +41,7 @@ func gatewayWith(t *testing.T, upstream, store, policy string) string {
 	g := apptest.Start(t, zap.NewNop(), `
 store: `+store+`
 identity: [{apiKeys: {keys: [{tenant: t, subject: ann, sha256: `+sum("ann")+`}, {tenant: t, subject: bob, sha256: `+sum("bob")+`}]}}]
-timeouts: {drain: 0s, holdAfter: 100ms, recheck: 1s}
+timeouts: {drain: 0s, holdAfter: 100ms, recheck: 5m} # no test here can wait for that
 upstreams: [{name: up, url: "`+upstream+`"}, {name: same, path: /same, url: "`+upstream+`"}]
 `, policy)
 	return g.Endpoints()[0]

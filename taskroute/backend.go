@@ -71,6 +71,9 @@ type Doc struct {
 	// Tell names a holder, "" for none, that did not make this Replace and is to
 	// hear of it by its heartbeats.
 	Tell string
+	// Awaited: others may wait for the document to be created, so Create is hinted
+	// as every Replace is.
+	Awaited bool
 }
 
 // Size is how many bytes the parts have.

@@ -133,7 +133,7 @@ func (s *Store) noteDoc(id string, life noteLife, text []byte) (Doc, error) {
 	if err != nil {
 		return Doc{}, fmt.Errorf("encode note: %w", err)
 	}
-	d := Doc{ID: id, ExpiresAt: life.Until, ForgetAt: life.Until}
+	d := Doc{ID: id, ExpiresAt: life.Until, ForgetAt: life.Until, Awaited: true}
 	d.Parts[PartState] = s.opts.Seal.Seal(state, id, noteState)
 	d.Parts[PartOutcome] = s.opts.Seal.Seal(text, id, noteText)
 	return d, nil

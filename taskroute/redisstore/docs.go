@@ -28,7 +28,7 @@ func (s *Store) Create(ctx context.Context, d taskroute.Doc, nonce string) error
 	err := s.write(ctx, func(p redis.Pipeliner) {
 		s.hold(ctx, p, d, x, 1)
 	}, func(p redis.Pipeliner) {
-		args := append(s.docArgs(d, x, nonce), d.Size(), d.Limit.Open, d.Limit.Bytes, x.written)
+		args := append(s.docArgs(d, x, nonce), d.Size(), d.Limit.Open, d.Limit.Bytes, x.written, s.awaitedOn(d), s.hintOf(d))
 		stored = createScript.EvalSha(ctx, p, s.docKeys(d), appendParts(args, d)...)
 		copied = s.waitForCopies(ctx, p)
 	})
@@ -98,7 +98,7 @@ const (
 // Replace implements taskroute.Backend.
 func (s *Store) Replace(ctx context.Context, prev uint64, d taskroute.Doc, nonce string) error {
 	x := s.index(d)
-	args := append(s.docArgs(d, x, nonce), prev, taskroute.NonceMemory, s.keys.changed(), s.self+" "+d.ID)
+	args := append(s.docArgs(d, x, nonce), prev, taskroute.NonceMemory, s.keys.changed(), s.hintOf(d))
 	args = appendParts(args, d)
 	var stored *redis.Cmd
 	err := s.write(ctx, func(p redis.Pipeliner) {

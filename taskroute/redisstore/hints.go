@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"taskgate/taskroute"
 )
 
 // hintBuffer is how many hints may wait for a slow receiver.
@@ -30,6 +32,17 @@ func (s *Store) Hints(ctx context.Context, f func(id string)) error {
 			s.hint(event, f)
 		}
 	}
+}
+
+// hintOf is what tells the other replicas of a document.
+func (s *Store) hintOf(d taskroute.Doc) string { return s.self + " " + d.ID }
+
+// awaitedOn is the channel to tell them on that there is a new one; "": on none.
+func (s *Store) awaitedOn(d taskroute.Doc) string {
+	if !d.Awaited {
+		return ""
+	}
+	return s.keys.changed()
 }
 
 func (s *Store) hint(event any, f func(id string)) {

@@ -23,7 +23,7 @@ func RunPair(t *testing.T, open OpenPair) {
 		{"a write at one replica is read at the other", readAtOther},
 		{"a replica's documents are orphans for the other", orphansAtOther},
 		{"what an owner has is the same at both", ownedAtOther},
-		{"a change is hinted to the other replica", hinted},
+		{"a change, and what is awaited, is hinted to the other replica", hinted},
 	} {
 		t.Run(c.sentence, func(t *testing.T) {
 			t.Parallel()
@@ -115,7 +115,10 @@ func hinted(t *testing.T, a, b taskroute.Backend) {
 		d := newDoc("r1")
 		create(t, a, d)
 		replace(t, a, 1, d)
-		want = append(want, d.ID)
+		awaited := newDoc("r1")
+		awaited.Awaited = true
+		create(t, a, awaited)
+		want = append(want, d.ID, awaited.ID)
 	}
 	for len(got) < len(want) {
 		if id := receive(t, hints); id != "" && !slices.Contains(got, id) {
