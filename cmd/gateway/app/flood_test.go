@@ -38,7 +38,7 @@ func TestSlowSenders(t *testing.T) {
 	for name, first := range map[string]string{
 		"nothing": "", "half a header": "POST /mcp HTTP/1.1\r\nX", "half a body": body + "Content-Length: 1000\r\n\r\n{", "half a chunk": body + "Transfer-Encoding: chunked\r\n\r\nff\r\n{",
 	} {
-		for range 50 {
+		for range 500 {
 			wg.Go(func() {
 				if err := drip(hostOf(t, g), first); err != nil {
 					t.Errorf("%s: %v", name, err)
