@@ -13,6 +13,9 @@ type Extension struct {
 	Capabilities wire.Object
 	// Methods answer requests of these methods instead of Forward.
 	Methods map[string]Method
+	// TaskNote is the notification of the state of a task of SEP-2663, and whether
+	// there will be no other; nil: the revision has no such notification.
+	TaskNote func(task wire.Object) (note wire.Message, ended bool)
 }
 
 // Method answers a request. When ctx ends, the client wants no answer.
@@ -40,9 +43,14 @@ func (c *Call) AskForTask(ctx context.Context, params wire.Object, ttl time.Dura
 }
 
 func (c *Call) withTasks(method string, params wire.Object) wire.Message {
-	s := *c.s
-	s.Capabilities = wire.ParseCapabilities(s.Capabilities).WithTasks()
-	return s.modern(wire.Message{ID: c.msg.ID, Method: method, Params: params.Bytes()})
+	return c.s.withTasks(wire.Message{ID: c.msg.ID, Method: method, Params: params.Bytes()})
+}
+
+// withTasks is modern with the extension for tasks declared.
+func (s *session) withTasks(msg wire.Message) wire.Message {
+	declaring := *s
+	declaring.Capabilities = wire.ParseCapabilities(s.Capabilities).WithTasks()
+	return declaring.modern(msg)
 }
 
 // TaskSupport says, as execution.taskSupport does, whether the client may, or

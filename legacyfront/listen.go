@@ -2,11 +2,13 @@ package legacyfront
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 
 	"taskgate/proxy"
 	"taskgate/wire"
@@ -24,7 +26,10 @@ func (f *Front) get(w http.ResponseWriter, req *http.Request, v *proxy.Visit, s 
 		f.resume(w, req, s, name, said)
 		return
 	}
-	l := &listener{f: f, v: v, s: s, out: f.newStream(w, req, s, listenName), missed: ok}
+	l := &listener{f: f, v: v, s: s, id: rand.Text(), out: f.newStream(w, req, s, listenName), missed: ok}
+	l.tasks = newFollower(l)
+	l.takeFloor(req.Context())
+	defer l.leaveFloor(req.Context())
 	l.run(w, req)
 }
 
@@ -58,10 +63,16 @@ const listenName = "listen"
 // listener is an open stream that belongs to no request. It is the modern
 // front's subscriptions/listen for all that the session may hear of.
 type listener struct {
-	f   *Front
-	v   *proxy.Visit
-	s   *session
-	out *stream
+	f     *Front
+	v     *proxy.Visit
+	s     *session
+	id    string // names it in the session's state
+	tasks *follower
+
+	mu       sync.Mutex
+	out      *stream
+	speaks   bool     // of the session's streams this one gets the messages
+	honoured wire.Raw // what is heard of
 	// missed: something may have happened while nobody listened.
 	missed bool
 }
@@ -69,8 +80,13 @@ type listener struct {
 var errResubscribe = fmt.Errorf("%w: the session listens to other resources now", context.Canceled)
 
 func (l *listener) run(w http.ResponseWriter, req *http.Request) {
+	var following sync.WaitGroup
+	defer following.Wait()
+	all, end := context.WithCancel(req.Context())
+	defer end()
+	following.Go(func() { l.tasks.run(all) })
 	for {
-		ctx, cancel := context.WithCancelCause(req.Context())
+		ctx, cancel := context.WithCancelCause(all)
 		go l.watch(ctx, cancel, l.s.state.URIs)
 		t := ask(ctx, l.v, l.request(), l.relay)
 		again := errors.Is(context.Cause(ctx), errResubscribe)
@@ -84,12 +100,15 @@ func (l *listener) run(w http.ResponseWriter, req *http.Request) {
 		brief, done := l.f.briefly(req.Context())
 		l.s.state = l.f.state(brief, l.s)
 		done()
+		l.mu.Lock()
 		l.missed = true
+		l.mu.Unlock()
 	}
 }
 
 // watch ends the listening when the session has ended, or wants to hear of
-// others than uris.
+// others than uris, and sees which tasks it has made and which of its streams is to
+// speak.
 func (l *listener) watch(ctx context.Context, cancel context.CancelCauseFunc, uris []string) {
 	_ = l.f.await(ctx, l.s.stateKey(), nil, func(text []byte) bool {
 		var st state
@@ -102,6 +121,8 @@ func (l *listener) watch(ctx context.Context, cancel context.CancelCauseFunc, ur
 		case !slices.Equal(st.URIs, uris):
 			cancel(errResubscribe)
 		default:
+			l.giveFloor(ctx, st.Listener)
+			l.tasks.follow(st.Tasks)
 			return false
 		}
 		return true
@@ -117,14 +138,16 @@ func (l *listener) request() wire.Message {
 // relay passes on what is heard. After a gap the client is told once to look
 // again at all of it.
 func (l *listener) relay(msg wire.Message) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	params, _ := wire.ParseObject(msg.Params)
 	switch msg.Method {
 	case "":
 		l.out.alive()
 	case wire.NoteAcknowledged:
 		l.out.alive()
-		if l.missed {
-			l.lookAgain(params.Get("notifications"))
+		if l.honoured = params.Get("notifications"); l.missed {
+			l.lookAgain()
 		}
 	default:
 		if meta, ok := params.Object("_meta"); ok {
@@ -137,8 +160,8 @@ func (l *listener) relay(msg wire.Message) {
 	}
 }
 
-func (l *listener) lookAgain(honoured wire.Raw) {
-	heard, _ := wire.ParseFilter(honoured) // the gateway's own
+func (l *listener) lookAgain() {
+	heard, _ := wire.ParseFilter(l.honoured) // the gateway's own
 	for _, list := range []struct {
 		heard  bool
 		method string
@@ -152,7 +175,11 @@ func (l *listener) lookAgain(honoured wire.Raw) {
 	}
 }
 
+// say sends a message if it is this stream's to send.
 func (l *listener) say(method string, params wire.Object) {
+	if !l.speaks {
+		return
+	}
 	msg := wire.Message{Method: method}
 	if len(params) > 0 {
 		msg.Params = params.Bytes()

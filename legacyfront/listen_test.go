@@ -2,6 +2,8 @@ package legacyfront_test
 
 import (
 	"net/http"
+	"strconv"
+	"strings"
 	"testing"
 
 	"taskgate/internal/mcptest"
@@ -44,4 +46,45 @@ func TestStreamNeedsASession(t *testing.T) {
 	c := &client{t: t, caller: "ann"}
 	check(t, "GET", c.do(http.MethodGet, a, "").StatusCode, http.StatusMethodNotAllowed)
 	check(t, "DELETE", c.do(http.MethodDelete, a, "").StatusCode, http.StatusMethodNotAllowed)
+}
+
+// changing is a server that tells of one resource, as often as told to.
+func changing(t *testing.T) (up *mcptest.Upstream, tell func(n int)) {
+	up = mcptest.NewLegacy()
+	up.Capabilities = wire.Raw(`{"resources":{"subscribe":true}}`)
+	up.Handle("resources/subscribe", func(wire.Object) (wire.Raw, *wire.Error) { return wire.Raw(`{}`), nil })
+	return up, func(n int) {
+		up.Broadcast(wire.Message{Method: wire.NoteResource, Params: wire.Raw(`{"uri":"a:b","n":` + strconv.Itoa(n) + `}`)})
+	}
+}
+
+// Of several streams of a session the latest speaks, whatever replica it is at; when
+// it ends, one of the others goes on.
+func TestAMessageGoesOutOnOneStream(t *testing.T) {
+	up, tell := changing(t)
+	a, b := replicas(t, up)
+	c := open(t, a, "2025-11-25", `{}`)
+	c.request(a, "resources/subscribe", `{"uri":"a:b"}`).result()
+	first := c.do(http.MethodGet, a, "")
+	tell(0)
+	first.until(wire.NoteResource)
+	second := c.do(http.MethodGet, b, "")
+	const last = 200 // by then the first has heard of the second
+	for n := 1; n <= last; n++ {
+		tell(n)
+		for !strings.HasSuffix(string(second.until(wire.NoteResource).Params), `"n":`+strconv.Itoa(n)+`}`) {
+		}
+	}
+	second.Body.Close()
+	for {
+		params := string(first.until(wire.NoteResource).Params)
+		if strings.HasSuffix(params, `"n":`+strconv.Itoa(last)+`}`) {
+			t.Fatalf("said on both streams: %s", params)
+		}
+		if params == `{"uri":"a:b"}` { // told to look again, since it has the floor again
+			break
+		}
+	}
+	tell(last + 1)
+	check(t, "afterwards", string(first.until(wire.NoteResource).Params), `{"uri":"a:b","n":`+strconv.Itoa(last+1)+`}`)
 }

@@ -38,6 +38,9 @@ type state struct {
 	Ended    bool     `json:"ended,omitempty"`
 	LogLevel string   `json:"logLevel,omitempty"`
 	URIs     []string `json:"uris,omitempty"` // resources that are subscribed to, sorted
+	// Listener is the stream that has the floor, Tasks are those that are followed on it.
+	Listener string   `json:"listener,omitempty"`
+	Tasks    []string `json:"tasks,omitempty"`
 }
 
 func (s *session) stateKey() string { return "session-" + s.ID }
@@ -102,16 +105,21 @@ func (f *Front) change(ctx context.Context, s *session, change func(*state)) err
 	ctx, cancel := f.briefly(ctx)
 	defer cancel()
 	_, err := f.store.ChangeNote(ctx, s.stateKey(), max(f.left(s), time.Second), func(old []byte) ([]byte, error) {
-		var st state
-		if old != nil {
-			if err := json.Unmarshal(old, &st); err != nil {
-				return nil, err
-			}
-		}
-		change(&st)
-		return json.Marshal(st)
+		return changed(old, change)
 	})
 	return err
+}
+
+// changed is a session's state after a change.
+func changed(old []byte, change func(*state)) ([]byte, error) {
+	var st state
+	if old != nil {
+		if err := json.Unmarshal(old, &st); err != nil {
+			return nil, err
+		}
+	}
+	change(&st)
+	return json.Marshal(st)
 }
 
 // end is DELETE: what runs in the session ends with it.

@@ -2,6 +2,7 @@ package legacyfront_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -170,4 +171,66 @@ rules:
 	bob.session, bob.version = r.Header.Get(wire.HeaderSession), wire.LegacyVersion
 	check(t, "somebody else's", bob.aboutTask(a, "tasks/get", task).error().Message, "Invalid params: task not found")
 	check(t, "a plain call", string(older.request(a, "tools/call", `{"name":"hello","task":{}}`).result().Get("task")), "")
+}
+
+// A session hears of the tasks that it has made, wherever, on the stream that
+// belongs to no request, which goes on undisturbed.
+func TestTasksOf2025AreToldOnTheGETStream(t *testing.T) {
+	goOn := make(chan struct{})
+	up := mcptest.NewLegacy(mcptest.Tool{Name: "hello", Run: hello}, mcptest.Tool{Name: "steps", Run: steps(goOn)})
+	up.Capabilities = wire.Raw(`{"tools":{"listChanged":true}}`)
+	a, b := replicas(t, up)
+	c := open(t, a, "2025-11-25", `{}`)
+	stream := c.do(http.MethodGet, b, "")
+	told := func() wire.Object {
+		msg, _ := stream.next()
+		check(t, "method", msg.Method, "notifications/tasks/status")
+		task, _ := wire.ParseObject(msg.Params)
+		if task.Get("ttlMs") != nil {
+			t.Errorf("of another revision: %s", msg.Params)
+		}
+		return task
+	}
+	untilEnded := func(id string) {
+		for {
+			if task := told(); text(task, "taskId") == id && text(task, "status") == wire.StatusCompleted {
+				return
+			}
+		}
+	}
+	long := text(c.callAsTask(a, "steps", `{}`), "taskId")
+	check(t, "the first told", text(told(), "taskId"), long)
+	untilEnded(text(c.callAsTask(b, "hello", `{}`), "taskId"))
+	close(goOn)
+	untilEnded(long)
+
+	older := open(t, a, "2025-06-18", `{}`)
+	heard := older.do(http.MethodGet, a, "")
+	untilEnded(text(c.callAsTask(a, "hello", `{}`), "taskId"))
+	up.Broadcast(wire.Message{Method: wire.NoteTools})
+	msg, _ := heard.next()
+	check(t, "what an older session hears", msg.Method, wire.NoteTools)
+}
+
+func TestTheLatestTasksOfASessionAreTold(t *testing.T) {
+	a := gateway(t, mcptest.NewLegacy(mcptest.Tool{Name: "hello", Run: hello}).Start(t), "memory")
+	c := open(t, a, "2025-11-25", `{}`)
+	var want, got []string
+	for n := range 102 {
+		if id := text(c.callAsTask(a, "hello", `{}`), "taskId"); n >= 2 {
+			want = append(want, id)
+		}
+	}
+	stream := c.do(http.MethodGet, a, "")
+	for len(got) < len(want) {
+		task, _ := wire.ParseObject(stream.until("notifications/tasks/status").Params)
+		if id := text(task, "taskId"); !slices.Contains(got, id) {
+			got = append(got, id)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("told of other tasks than the latest 100")
+	}
 }

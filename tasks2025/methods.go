@@ -103,10 +103,11 @@ func attend(ctx context.Context, c *legacyfront.Call) legacyfront.Answer {
 	ctx, stop := context.WithCancelCause(ctx)
 	q := &questions{ctx: ctx, fail: stop, c: c, asked: map[string]bool{}}
 	a := follow(ctx, c, c.Alive, func(task wire.Object) bool {
-		c.Say("notifications/tasks/status", flat(task).Bytes())
+		note, ended := status(task)
+		c.Say(note.Method, note.Params)
 		pending, _ := task.Object("inputRequests")
 		q.ask(pending)
-		return isTerminal(statusOf(task))
+		return ended
 	})
 	cause := context.Cause(ctx)
 	stop(nil)

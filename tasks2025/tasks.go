@@ -27,6 +27,7 @@ func Extend(version string) legacyfront.Extension {
 			"tasks/result": result,
 			"tasks/cancel": cancel,
 		},
+		TaskNote: status,
 	}
 }
 
@@ -64,6 +65,8 @@ func callTool(ctx context.Context, c *legacyfront.Call) legacyfront.Answer {
 	a := c.AskForTask(ctx, params, ttl)
 	if task, err := wire.ParseObject(a.Result); err == nil && wire.ResultType(a.Result) == wire.ResultTask {
 		a.Result = wire.Object{}.With("task", flat(task).Bytes()).Bytes()
+		id, _ := wire.String(task.Get("taskId"))
+		c.Follow(ctx, id)
 	}
 	return a
 }
@@ -112,6 +115,11 @@ func flat(task wire.Object) wire.Object {
 		out = out.With("pollInterval", poll)
 	}
 	return out
+}
+
+// status is the notification of a task's state.
+func status(task wire.Object) (note wire.Message, ended bool) {
+	return wire.Message{Method: "notifications/tasks/status", Params: flat(task).Bytes()}, isTerminal(statusOf(task))
 }
 
 func statusOf(task wire.Object) string {
