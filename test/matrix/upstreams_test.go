@@ -50,6 +50,8 @@ func goSDKPlan(question, asked string) plan {
 
 var servers = []server{
 	{"server-everything, HTTP", func(t *testing.T) string { return mcptest.Everything(t, "streamableHttp").URL }, everything},
+	{"server-everything, stdio", func(t *testing.T) string { return npmServer(t, "everything") }, everything},
+	{"server-everything, HTTP+SSE", func(t *testing.T) string { return mcptest.Everything(t, "sse").URL }, everything},
 	{"go-sdk 2025-11-25", func(t *testing.T) string { return e2e.GoSDKServer(t, false) }, goSDKPlan("test_elicitation", "username")},
 	{"go-sdk 2026-07-28", func(t *testing.T) string { return e2e.GoSDKServer(t, true) }, goSDKPlan("test_input_required_result_elicitation", "name")},
 	{"system-monitor, HTTP", systemMonitor, plan{"call": {Tool: "get-system-info", Arguments: none, Want: "hostname"}}},
