@@ -96,6 +96,8 @@ type Upstream struct {
 	// Isolation says who may share a session, or a process of a command.
 	Isolation Isolation         `yaml:"isolation"`
 	Headers   map[string]Secret `yaml:"headers"` // sent with every request
+	// Cancel says what of a cancel reaches the server.
+	Cancel Cancel `yaml:"cancel"`
 	// AllowLinkLocal lets the URL lead to link-local addresses and the metadata
 	// services of clouds.
 	AllowLinkLocal bool `yaml:"allowLinkLocal"`
@@ -149,6 +151,21 @@ const (
 // Values lists the kinds.
 func (Isolation) Values() []string {
 	return []string{string(IsolateNobody), string(IsolatePrincipal), string(IsolateCall)}
+}
+
+// Cancel says what of a cancel reaches a server.
+type Cancel string
+
+// Kinds of telling a server.
+const (
+	CancelNotify Cancel = "notify" // notifications/cancelled
+	CancelClose  Cancel = "close"  // the end of the session or process, once no other call is in it
+	CancelNone   Cancel = "none"   // nothing
+)
+
+// Values lists the kinds.
+func (Cancel) Values() []string {
+	return []string{string(CancelNotify), string(CancelClose), string(CancelNone)}
 }
 
 // UpstreamLimits bound what one upstream gets and may send.

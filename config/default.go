@@ -60,6 +60,7 @@ func (u *Upstream) SetDefaults() {
 	u.Era = EraAuto
 	u.Transport = TransportAuto
 	u.Isolation = IsolatePrincipal
+	u.Cancel = CancelNotify
 	u.Auth.setDefaults()
 	u.Limits = UpstreamLimits{
 		Concurrency:      64,

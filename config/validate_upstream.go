@@ -67,6 +67,7 @@ func (v *validator) upstreams(c Config) {
 		v.target(at, u, c)
 		v.enum(at+".era", string(u.Era), u.Era.Values())
 		v.enum(at+".isolation", string(u.Isolation), u.Isolation.Values())
+		v.cancel(at+".cancel", u)
 		v.transport(at, u)
 		v.headers(at, u)
 		v.outbound(at, u, c)
@@ -114,6 +115,13 @@ func (v *validator) target(at string, u Upstream, c Config) {
 		}
 	default:
 		v.url(at+".url", u.URL)
+	}
+}
+
+func (v *validator) cancel(at string, u Upstream) {
+	v.enum(at, string(u.Cancel), u.Cancel.Values())
+	if u.Cancel != CancelNotify && u.Era == EraModern && u.URL != "" {
+		v.problem(at, "%s does nothing beside an url and era: modern, where to close the stream is to cancel; remove it", u.Cancel)
 	}
 }
 

@@ -158,6 +158,9 @@ func (c *channel) abandon(ctx context.Context, out outgoing) {
 		out.abandon()
 		return
 	}
+	if c.opts.Cancel != CancelNotify && asksBack(out.message.Method) { // what goes on for ever is ended in any case
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.opts.CancelTimeout)
 	defer cancel()
 	_ = c.post(ctx, cancelled(out.message.ID), out.header) // it is gone, or hears of it never

@@ -90,6 +90,7 @@ func (d *pooledModern) call(ctx context.Context, r Request, h Handler) (reply Re
 			return Reply{}, isKind(err, Incompatible), err
 		}
 		reply, doubt, err = d.modern.over(s.line).call(ctx, r, h)
+		d.sessions.retire(ctx, s)
 		d.sessions.release(s, bare(r))
 		if !errors.Is(err, errNotSent) || attempt == 2 {
 			return reply, doubt, err

@@ -230,10 +230,13 @@ func (c *conversation) abandon(ctx context.Context) {
 	}
 }
 
-// sendCancelled tells the upstream that the call is over. It does not wait for
-// more than the notification's own receipt: some servers never answer a
-// cancelled request.
+// sendCancelled tells the upstream that the call is over, if it is to be told. It
+// does not wait for more than the notification's own receipt: some servers never
+// answer a cancelled request.
 func (c *conversation) sendCancelled(ctx context.Context) {
+	if c.legacy.opts.Cancel != CancelNotify {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.legacy.opts.CancelTimeout)
 	defer cancel()
 	if err := c.session.line.post(ctx, cancelled(number(c.request.ID)), c.header); err != nil {

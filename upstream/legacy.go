@@ -45,6 +45,7 @@ func (l *legacy) call(ctx context.Context, r Request, h Handler) (reply Reply, d
 		}
 		started(h)
 		a, err := l.callIn(ctx, s, header, r, h)
+		l.sessions.retire(ctx, s)
 		l.sessions.release(s, r)
 		if !s.lost(a, err) {
 			return a.Reply, a.modernOnly(), err

@@ -28,6 +28,17 @@ const (
 	SSE    Era = "sse"
 )
 
+// Cancel says what of a cancel reaches the upstream. The stream of an HTTP request is
+// closed in any case, and a task that the upstream has made of the call is cancelled.
+type Cancel string
+
+// Values of Cancel.
+const (
+	CancelNotify Cancel = "notify" // notifications/cancelled
+	CancelClose  Cancel = "close"  // the end of the session, or process, as soon as no other call is in it
+	CancelNone   Cancel = "none"   // nothing; some older servers end at a notifications/cancelled
+)
+
 // Options of NewHTTP and NewCommand. A zero limit, time or hook means its default.
 type Options struct {
 	// Name tells the upstream from others in logs and metrics.
@@ -50,6 +61,8 @@ type Options struct {
 	MaxSessions int
 	// Isolation says who may share a session. Default: PerPrincipal.
 	Isolation Isolation
+	// Cancel says what of a cancel reaches the upstream. Default: CancelNotify.
+	Cancel Cancel
 	// Patience is how long a call waits for a session when all that are allowed are
 	// in use. Default: not at all.
 	Patience time.Duration
@@ -89,6 +102,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	setDefault(&o.Era, Auto)
 	setDefault(&o.Isolation, PerPrincipal)
+	setDefault(&o.Cancel, CancelNotify)
 	setDefault(&o.Version, "unknown")
 	setDefault(&o.MaxResponse, 16<<20)
 	setDefault(&o.MaxEvent, 16<<20)
@@ -121,6 +135,9 @@ func (o Options) check() error {
 	}
 	if o.Isolation != Shared && o.Isolation != PerPrincipal && o.Isolation != PerCall {
 		return fmt.Errorf("isolation %q: must be shared, principal or call", o.Isolation)
+	}
+	if o.Cancel != CancelNotify && o.Cancel != CancelClose && o.Cancel != CancelNone {
+		return fmt.Errorf("cancel %q: must be notify, close or none", o.Cancel)
 	}
 	return nil
 }

@@ -144,7 +144,7 @@ func (p *pool) put(s *session) {
 }
 
 // release takes the call out that acquire has put in. A session that was of that
-// call alone ends.
+// call alone ends, and so does one that is retired when its last call leaves.
 func (p *pool) release(s *session, r Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,11 +153,22 @@ func (p *pool) release(s *session, r Request) {
 		s.asking--
 	}
 	s.idleSince = p.opts.Now()
-	if s.key.call != 0 && p.has(s) {
+	if (s.key.call != 0 || s.retired && s.calls == 0) && p.has(s) {
 		p.forget(s.key, func(t *session) bool { return t == s })
 		p.running.Go(func() { s.line.hangUp(context.Background(), s) })
 	}
 	p.tell()
+}
+
+// retire lets no more calls into the session of a call that was cancelled, where
+// that is how a server learns of it.
+func (p *pool) retire(ctx context.Context, s *session) {
+	if p.opts.Cancel != CancelClose || ctx.Err() == nil || left(ctx) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.retired = true
 }
 
 func (p *pool) has(s *session) bool { return slices.Contains(p.sessions[s.key], s) }

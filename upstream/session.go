@@ -27,6 +27,7 @@ type session struct {
 	// guarded by pool.mu
 	calls     int
 	asking    int // those of them that may ask
+	retired   bool
 	idleSince time.Time
 	header    http.Header  // of the last call, for the DELETE
 	client    *Credentials // likewise
@@ -41,7 +42,7 @@ func newSession(l line) *session {
 // takes tells whether the session can take a call more. On a channel, calls that
 // may ask run one after the other, so that it is certain whose a question is.
 func (s *session) takes(asks bool) bool {
-	return s.channel == nil || !asks || s.asking == 0 && !s.channel.haunted()
+	return !s.retired && (s.channel == nil || !asks || s.asking == 0 && !s.channel.haunted())
 }
 
 // ended tells that the session's line is no more.

@@ -38,7 +38,7 @@ func newCaller(u config.Upstream, cfg config.Config, version string, keep *upkee
 		TLS: connect, AllowLinkLocal: u.AllowLinkLocal, Auth: identify, NeedsClient: needsClient(u.ForwardHeaders),
 		MaxResponse: int64(u.Limits.MaxResponseBytes), MaxEvent: int(u.Limits.MaxResponseBytes),
 		MaxSessions: u.Limits.MaxSessions, SessionIdle: u.Limits.SessionIdle, ConnectTimeout: cfg.Timeouts.Connect,
-		Isolation: upstream.Isolation(u.Isolation), Patience: u.Limits.QueueTimeout,
+		Isolation: upstream.Isolation(u.Isolation), Cancel: upstream.Cancel(u.Cancel), Patience: u.Limits.QueueTimeout,
 		Concurrency: u.Limits.Concurrency, Log: log, Metrics: reg, Now: time.Now,
 	})
 }
@@ -48,6 +48,6 @@ func newCommand(u config.Upstream, version string, log *zap.Logger, reg promethe
 	return upstream.NewCommand(u.Command, upstream.Options{
 		Name: u.Name, Era: upstream.Era(u.Era), Version: version, MaxEvent: int(u.Limits.MaxResponseBytes),
 		MaxSessions: u.Limits.MaxSessions, SessionIdle: u.Limits.SessionIdle, InitializeTimeout: u.Limits.Start,
-		Isolation: upstream.Isolation(u.Isolation), Patience: u.Limits.QueueTimeout, Log: log, Metrics: reg, Now: time.Now,
+		Isolation: upstream.Isolation(u.Isolation), Cancel: upstream.Cancel(u.Cancel), Patience: u.Limits.QueueTimeout, Log: log, Metrics: reg, Now: time.Now,
 	})
 }
