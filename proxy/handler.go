@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -97,7 +98,9 @@ type Handler struct {
 	docs    map[string][]byte // public documents by path
 	metrics *metrics
 	quotas  *quotas
-	closing chan struct{} // closed when they are to end
+	closing chan struct{} // closed when streams are to end
+
+	detached sync.WaitGroup // streams whose handler has returned
 }
 
 // method answers one request: with a result, or with an error that answerError
@@ -156,6 +159,20 @@ type Endpoint struct {
 // CloseStreams ends long-lived streams, each with its proper response.
 func (h *Handler) CloseStreams() { close(h.closing) }
 
+// WaitStreams waits until those that net/http serves no longer have ended, or until
+// ctx ends.
+func (h *Handler) WaitStreams(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		h.detached.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
 // Warm asks every upstream what it is, so that the first discover is quick.
 func (h *Handler) Warm(ctx context.Context) {
 	for _, r := range h.routes {
@@ -176,6 +193,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	out := newResponder(w, req.Header, h.opts)
+	out.detachable = req.ProtoMajor == 1 && req.ProtoMinor == 1
 	began := time.Now()
 	x, err := h.admit(w, req)
 	if x != nil {
@@ -197,6 +215,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 func (h *Handler) answer(ctx context.Context, x *exchange, out *responder, began time.Time) {
 	ctx = h.beginSpan(ctx, x, began)
 	result, err := h.call(ctx, x, out)
+	if out.rest != nil {
+		if h.detach(ctx, x, out) {
+			return
+		}
+		result, err = out.rest(ctx)
+	}
 	h.finish(out, x, result, err)
 }
 

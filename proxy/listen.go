@@ -21,6 +21,7 @@ type subscription struct {
 	watch  *taskroute.Watcher
 	sent   map[string]uint64 // by id of a task that has not ended: the revision the client has
 	heard  *hearing          // nil: nothing of the upstream's own
+	done   func()            // gives the caller's place back
 }
 
 // listen is subscriptions/listen (basic/patterns/subscriptions) with the
@@ -39,16 +40,29 @@ func (h *Handler) listen(ctx context.Context, x *exchange, out *responder) (wire
 	if err != nil {
 		return nil, err
 	}
-	defer done()
-	s := &subscription{h: h, x: x, out: out, filter: filter, watch: h.runner.Watch(filter.TaskIDs...), sent: map[string]uint64{}}
-	defer s.watch.Stop()
-	if s.heard = h.hear(ctx, x, filter.WithoutTasks()); s.heard != nil {
-		defer s.heard.Close()
-	}
+	s := &subscription{h: h, x: x, out: out, filter: filter, watch: h.runner.Watch(filter.TaskIDs...), sent: map[string]uint64{}, done: done}
+	s.heard = h.hear(ctx, x, filter.WithoutTasks())
 	if err := s.open(ctx); err != nil {
+		s.close()
 		return nil, err
 	}
-	return s.result(), s.run(ctx)
+	out.rest = s.rest
+	return nil, nil
+}
+
+// rest is what comes after the beginning.
+func (s *subscription) rest(ctx context.Context) (wire.Raw, error) {
+	defer s.close()
+	err := s.run(ctx)
+	return s.result(), err
+}
+
+func (s *subscription) close() {
+	if s.heard != nil {
+		s.heard.Close()
+	}
+	s.watch.Stop()
+	s.done()
 }
 
 // open reads the tasks, acknowledges what is honoured and, of the tasks, those
@@ -73,7 +87,7 @@ func (s *subscription) open(ctx context.Context) error {
 		}
 		honoured.TaskIDs, known = append(honoured.TaskIDs, id), append(known, rec)
 	}
-	s.out.stream()
+	s.out.streamAlone()
 	if err := s.acknowledge(honoured); err != nil {
 		return err
 	}
@@ -89,10 +103,14 @@ func (s *subscription) acknowledge(honoured wire.Filter) error {
 	return s.write(wire.NoteAcknowledged, wire.Object{}.With("_meta", s.meta()).With("notifications", honoured.Object().Bytes()).Bytes())
 }
 
-// run sends every change until the client leaves, its credential ends, the
-// gateway shuts down, or there is nothing more to come. Whoever asked for more
+// waits tells whether there is something to come. Whoever asked for more
 // than tasks waits on, even where nothing of it is honoured: closing would only
 // make it come back.
+func (s *subscription) waits() bool { return len(s.sent) > 0 || !s.filter.WithoutTasks().IsEmpty() }
+
+// run sends every change until the client leaves, its credential ends, the
+// gateway shuts down, or there is nothing more to come. Its frame is what a stream
+// that waits keeps of the stack, so it holds little.
 func (s *subscription) run(ctx context.Context) error {
 	quiet := time.NewTicker(s.h.opts.KeepAlive)
 	defer quiet.Stop()
@@ -104,13 +122,13 @@ func (s *subscription) run(ctx context.Context) error {
 	if s.heard != nil {
 		heard = s.heard.Changed()
 	}
-	for len(s.sent) > 0 || !s.filter.WithoutTasks().IsEmpty() {
+	for s.waits() {
 		var err error
 		select {
 		case <-s.watch.Changed():
 			err = s.sendChanges(ctx, s.watch.Take())
 		case <-recheck.C:
-			err = s.sendChanges(ctx, slices.Collect(maps.Keys(s.sent)))
+			err = s.recheck(ctx)
 		case <-heard:
 			err = s.relay(s.heard.Take())
 		case <-quiet.C:
@@ -140,6 +158,11 @@ func (s *subscription) relay(notes []upstream.Notification) error {
 		}
 	}
 	return nil
+}
+
+// recheck looks at all tasks, should a hint have been lost.
+func (s *subscription) recheck(ctx context.Context) error {
+	return s.sendChanges(ctx, slices.Collect(maps.Keys(s.sent)))
 }
 
 func (s *subscription) sendChanges(ctx context.Context, ids []string) error {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"math"
 	"net/http"
 	"slices"
@@ -23,7 +24,12 @@ type responder struct {
 	writeTimeout time.Duration
 	retryAfter   time.Duration // told with a refusal; 0: not known
 
-	streaming bool // headers of a stream are out; the answer is its last event
+	detachable bool // the connection is one of HTTP/1.1, with nothing between it and w
+	streaming  bool // headers of a stream are out; the answer is its last event
+
+	// rest goes on with the stream where a method has left it, and returns its end. nil: the
+	// method has returned that. Nothing of the method's stack is kept meanwhile.
+	rest func(context.Context) (wire.Raw, error)
 
 	mu     sync.Mutex
 	queued int64         // bytes in queue
@@ -104,6 +110,14 @@ func (o *responder) stream() {
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no") // nginx would hold events back (streamable-http, Receiving Messages)
 	o.streaming = true
+}
+
+// streamAlone makes it a stream that may take the connection over, and so ends it:
+// the client is not to send another request there.
+func (o *responder) streamAlone() {
+	if o.stream(); o.detachable {
+		o.w.Header().Set("Connection", "close")
+	}
 }
 
 // writeQueue writes what is queued, and a comment whenever there was nothing

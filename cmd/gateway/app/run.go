@@ -97,6 +97,7 @@ func (a *App) drain(front *http.Server) error {
 	if shutErr := <-stopped; shutErr != nil {
 		_ = front.Close() // some client takes nothing
 	}
+	a.proxy.WaitStreams(told)
 	a.legacy.Wait(told)
 	if err != nil {
 		return fmt.Errorf("drain: %w", err)
