@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"time"
 
 	"taskgate/wire"
 )
@@ -15,22 +16,26 @@ import (
 // connection taken over from net/http, whose buffers and deep stack are most of
 // what a stream costs that only waits. It tells whether that can be.
 func (h *Handler) detach(ctx context.Context, x *exchange, out *responder) bool {
+	h.detached.Add(1) // before the server forgets the connection, so that it is never unknown to both
 	conn, ok := out.takeOver()
 	if !ok {
+		h.detached.Done()
 		return false
 	}
 	x.forget()
 	out.id = x.msg.ID
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // that of a request ends with its handler
 	go func() {
+		defer conn.Close()
 		conn.await()
 		cancel()
 	}()
-	h.detached.Go(func() {
-		defer conn.end() // and await with it
+	go func() {
+		defer h.detached.Done()
+		defer conn.end()
 		result, err := out.rest(ctx)
 		h.finish(out, x, result, err)
-	})
+	}()
 	return true
 }
 
@@ -87,8 +92,15 @@ func (d detached) await() {
 	}
 }
 
-// end ends the response, and the connection with it.
+// end ends the response, and has await end soon. Closing the connection at once
+// would take back what the client has not read yet, if it has sent anything.
 func (d detached) end() {
 	_, _ = io.WriteString(d.Conn, "0\r\n\r\n") // a client that is gone needs no end
-	_ = d.Conn.Close()
+	if half, ok := d.Conn.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+	_ = d.SetReadDeadline(time.Now().Add(linger))
 }
+
+// linger is how long a client has to take the end of a stream.
+const linger = 500 * time.Millisecond

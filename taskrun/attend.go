@@ -16,7 +16,7 @@ func (x *run) attend(ctx context.Context, promoteAfter time.Duration) (Outcome, 
 	for {
 		select {
 		case end := <-x.ended:
-			return x.answered(ctx, end)
+			return x.answered(ctx, *end)
 		case a := <-x.asked:
 			if out, ok := x.question(ctx, a); ok {
 				return out, nil

@@ -207,6 +207,6 @@ func (x *run) cancel() {
 	case end := <-x.ended:
 		x.settle(end)
 	case <-time.After(x.r.opts.CancelGrace):
-		x.settle(ended{err: errCancelled})
+		x.settle(&ended{err: errCancelled})
 	}
 }

@@ -66,7 +66,7 @@ func (x *run) park(result wire.Raw) {
 		err = &upstream.Error{Kind: upstream.Broken, MayHaveRun: true, Err: fmt.Errorf("input_required without inputRequests")}
 	}
 	if err != nil {
-		x.settle(ended{err: err})
+		x.settle(&ended{err: err})
 		return
 	}
 	_, err = x.update(func(rec *taskroute.Record) error {

@@ -71,17 +71,17 @@ var errSentAgain = errors.New("the call was sent again")
 
 // orAgain is what becomes of a call that could not be found again: it is sent
 // again if policy lets it, else nobody knows how it ended.
-func (x *run) orAgain(end ended) ended {
+func (x *run) orAgain(end *ended) *ended {
 	if x.resuming == nil || !errors.As(end.err, new(*upstream.Error)) {
 		return end
 	}
 	x.span.AddEvent(tracing.NotFound)
 	x.r.log.Info("a call could not be found again", zap.String("upstream", x.call.Upstream), upstream.LogError(end.err))
 	if !x.again.Load() {
-		return ended{err: errHolderLost}
+		return &ended{err: errHolderLost}
 	}
 	if closed(x.r.draining) {
-		return ended{err: errSentAgain} // by whoever takes the record next
+		return &ended{err: errSentAgain} // by whoever takes the record next
 	}
 	rec, err := x.update(func(rec *taskroute.Record) error {
 		if !rec.State.CancelledAt.IsZero() {
@@ -93,7 +93,7 @@ func (x *run) orAgain(end ended) ended {
 		x.r.metrics.reruns.Inc()
 		x.r.start(context.Background(), x.call, rec, x.call.Params, tracing.Rerun)
 	}
-	return ended{err: errSentAgain}
+	return &ended{err: errSentAgain}
 }
 
 // lost is why a run ends whose record somebody else has now, or has ended. Who

@@ -29,7 +29,7 @@ type run struct {
 	observe atomic.Pointer[Observer]          // nil once nobody waits
 	onEnd   func(f func()) (stop func() bool) // calls f when the upstream is done with the call
 
-	ended    chan ended // the connector is done; capacity 1, sent once
+	ended    chan *ended // the connector is done; capacity 1, sent once
 	asked    chan *ask
 	overdue  chan string   // keys of questions whose time is over
 	followed chan struct{} // closed when follow returns
@@ -83,7 +83,7 @@ func (r *Runner) newRun(ctx context.Context, c Call, observe Observer) (*run, co
 		r: r, call: c, flight: flight,
 		whole: newBudget(c.Decision.Timeout, func() { flight.Cancel(errTimeout) }),
 		idle:  newBudget(c.Decision.IdleTimeout, func() { flight.Cancel(errIdle) }),
-		ended: make(chan ended, 1), asked: make(chan *ask), progress: make(chan struct{}, 1), nudge: make(chan struct{}, 1),
+		ended: make(chan *ended, 1), asked: make(chan *ask), progress: make(chan struct{}, 1), nudge: make(chan struct{}, 1),
 		overdue: make(chan string), followed: make(chan struct{}),
 		pending: map[string]*ask{}, span: noSpan(),
 		onEnd: func(f func()) func() bool { return context.AfterFunc(ctx, f) },
@@ -108,7 +108,7 @@ func (x *run) dispatch(ctx context.Context, params wire.Object) {
 	x.whole.close()
 	x.idle.close()
 	x.flight.End()
-	x.ended <- end
+	x.ended <- &end
 }
 
 func (x *run) send(ctx context.Context, id uint64, params wire.Object) (upstream.Reply, error) {

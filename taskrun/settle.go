@@ -15,7 +15,7 @@ import (
 )
 
 // settle writes how the call ended.
-func (x *run) settle(end ended) {
+func (x *run) settle(end *ended) {
 	now := x.r.opts.Now
 	switch {
 	case errors.Is(end.err, errExpired), errors.Is(end.err, errLost), errors.Is(end.err, errSentAgain):
@@ -39,7 +39,7 @@ func (x *run) settle(end ended) {
 	default:
 		result, err := wire.ModernResult(x.call.method(), end.reply.Result, nil)
 		if err != nil {
-			x.settle(ended{err: &upstream.Error{Kind: upstream.Broken, MayHaveRun: true, Err: err}})
+			x.settle(&ended{err: &upstream.Error{Kind: upstream.Broken, MayHaveRun: true, Err: err}})
 			return
 		}
 		x.end(func(rec *taskroute.Record) error { return rec.Complete(result, now()) })
