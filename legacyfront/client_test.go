@@ -56,10 +56,15 @@ type client struct {
 	sent    int
 }
 
-// open opens a session.
+// open opens a session of ann's.
 func open(t *testing.T, url, version, capabilities string) *client {
 	t.Helper()
-	c := &client{t: t, caller: "ann"}
+	return openAs(t, "ann", url, version, capabilities)
+}
+
+func openAs(t *testing.T, caller, url, version, capabilities string) *client {
+	t.Helper()
+	c := &client{t: t, caller: caller}
 	r := c.post(url, `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"`+version+
 		`","capabilities":`+capabilities+`,"clientInfo":{"name":"old","version":"1"}}}`)
 	result := r.result()

@@ -29,7 +29,7 @@ func (f *Front) request(w http.ResponseWriter, req *http.Request, v *proxy.Visit
 		own = f.subscribe
 	case "resources/unsubscribe":
 		own = f.unsubscribe
-	case "server/discover", "subscriptions/listen", "tasks/get", "tasks/update", "tasks/cancel": // of the new era, unless an extension has them
+	case "server/discover", "subscriptions/listen", "tasks/get", "tasks/update", "tasks/cancel", "tasks/list": // of the new era, unless an extension has them
 		own = unknown(msg.Method)
 	default:
 		f.call(w, req, v, s, msg)

@@ -1,12 +1,17 @@
 package legacyfront_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
+
+	"taskgate/cmd/gateway/app/apptest"
 	"taskgate/internal/mcptest"
+	"taskgate/internal/redistest"
 	"taskgate/wire"
 )
 
@@ -35,7 +40,7 @@ func TestTasksOf2025AreAnnounced(t *testing.T) {
 	a := gateway(t, mcptest.NewLegacy(mcptest.Tool{Name: "hello", Run: hello}).Start(t), "memory")
 	for version, want := range map[string]string{
 		"2025-06-18": `{"tools":{}}`,
-		"2025-11-25": `{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+		"2025-11-25": `{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}},"list":{}}}`,
 	} {
 		c := &client{t: t, caller: "ann"}
 		r := c.post(a, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"`+version+`","capabilities":{}}}`)
@@ -112,6 +117,83 @@ func TestTaskIsTheSameInBothEras(t *testing.T) {
 	}
 }
 
+// list pages through the tasks of a client. Each is as tasks/get has it.
+func (c *client) list(url string) (ids []string) {
+	c.t.Helper()
+	for params, pages := wire.Raw(`{}`), 0; pages < 100; pages++ {
+		page := c.request(url, "tasks/list", string(params)).result()
+		tasks, err := wire.ParseArray(page.Get("tasks"))
+		if err != nil {
+			c.t.Fatalf("no tasks in %s", page.Bytes())
+		}
+		for _, raw := range tasks {
+			task, err := wire.ParseObject(raw)
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			ids = append(ids, text(task, "taskId"))
+			check(c.t, "a listed task", string(raw), string(c.aboutTask(url, "tasks/get", task).result().Bytes()))
+		}
+		if page.Get("nextCursor") == nil {
+			slices.Sort(ids)
+			return ids
+		}
+		params = wire.Object{}.With("cursor", page.Get("nextCursor")).Bytes()
+	}
+	c.t.Fatal("the pages do not end")
+	return nil
+}
+
+// A caller is listed the tasks that are its own, of whatever session and era, and
+// no call that is no task. Nobody else is.
+func TestListOfTasksOf2025(t *testing.T) {
+	for store, url := range map[string]string{"memory": "memory", "embedded": "$DIR/tasks.db", "redis": redistest.Start(t).URL()} {
+		t.Run(store, func(t *testing.T) {
+			stop := make(chan struct{})
+			up := mcptest.NewLegacy(mcptest.Tool{Name: "asks", Run: asks}, mcptest.Tool{Name: "long", Run: func(*mcptest.Call) (wire.Raw, *wire.Error) {
+				<-stop
+				return mcptest.Text("done"), nil
+			}})
+			a := gatewayWith(t, up.Start(t), url, "defaults: {promoteAfter: 0s, share: tenant}\n")
+			c, another := open(t, a, "2025-11-25", everything), open(t, a, "2025-11-25", `{}`)
+			bob := openAs(t, "bob", a, "2025-11-25", `{}`)
+			check(t, "listed at first", len(c.list(a)), 0)
+			c.call(a, "asks").until(wire.MethodElicit) // held
+
+			modern := mcptest.NewClient(a, mcptest.TasksOnly)
+			modern.Header.Set("Authorization", "Bearer ann")
+			t.Cleanup(modern.Close)
+			reply, err := modern.CallTool(t.Context(), "long", `{}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []string{reply.TaskID()}
+			for range 60 { // more than a page has
+				want = append(want, text(c.callAsTask(a, "long", `{}`), "taskId"))
+			}
+			slices.Sort(want)
+			check(t, "listed", fmt.Sprint(another.list(a)), fmt.Sprint(want))
+			check(t, "listed to somebody else, of what is shared with him", len(bob.list(a)), 0)
+			close(stop)
+			for _, id := range want {
+				c.aboutTask(a, "tasks/result", wire.Object{}.With("taskId", wire.Quote(id))).result()
+			}
+			check(t, "listed once they have ended", fmt.Sprint(c.list(a)), fmt.Sprint(want))
+		})
+	}
+}
+
+// Where callers are not told apart, nobody is shown what the others have.
+func TestNoListOfTasksWithoutIdentity(t *testing.T) {
+	up := mcptest.NewLegacy(mcptest.Tool{Name: "hello", Run: hello}).Start(t)
+	g := apptest.Start(t, zap.NewNop(), `upstreams: [{name: up, url: "`+up+`"}]`+"\n", "rules: []\n")
+	a := g.Endpoints()[0]
+	c := open(t, a, "2025-11-25", `{}`)
+	task := c.callAsTask(a, "hello", `{}`)
+	check(t, "get", text(c.aboutTask(a, "tasks/get", task).result(), "taskId"), text(task, "taskId"))
+	check(t, "list", c.request(a, "tasks/list", `{}`).error().Code, wire.CodeMethodNotFound)
+}
+
 func TestCancelOfATaskOf2025(t *testing.T) {
 	stopped := make(chan struct{})
 	up := mcptest.NewLegacy(mcptest.Tool{Name: "long", Run: func(c *mcptest.Call) (wire.Raw, *wire.Error) {
@@ -155,7 +237,9 @@ rules:
 		{c, "tools/call", `{"name":"hello","task":true}`, wire.CodeInvalidParams, "params.task must be an object"},
 		{c, "tasks/get", `{}`, wire.CodeInvalidParams, "params.taskId is missing"},
 		{c, "tasks/result", `{"taskId":"nobody's"}`, wire.CodeInvalidParams, "not a task id"},
-		{c, "tasks/list", `{}`, wire.CodeMethodNotFound, "tasks/list"},
+		{c, "tasks/list", `{"cursor":1}`, wire.CodeInvalidParams, "params.cursor is no string"},
+		{c, "tasks/list", `{"cursor":"none of ours"}`, wire.CodeInvalidParams, "params.cursor is none"},
+		{older, "tasks/list", `{}`, wire.CodeMethodNotFound, "not part of 2025-06-18"},
 		{c, "tasks/update", `{}`, wire.CodeMethodNotFound, "not part of 2025-11-25"},
 		{older, "tasks/get", `{"taskId":"x"}`, wire.CodeMethodNotFound, "not part of 2025-06-18"},
 	} {
@@ -166,9 +250,7 @@ rules:
 		}
 	}
 	task := c.callAsTask(a, "hello", `{}`)
-	bob := &client{t: t, caller: "bob"}
-	r := bob.post(a, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
-	bob.session, bob.version = r.Header.Get(wire.HeaderSession), wire.LegacyVersion
+	bob := openAs(t, "bob", a, "2025-11-25", `{}`)
 	check(t, "somebody else's", bob.aboutTask(a, "tasks/get", task).error().Message, "Invalid params: task not found")
 	check(t, "a plain call", string(older.request(a, "tools/call", `{"name":"hello","task":{}}`).result().Get("task")), "")
 }

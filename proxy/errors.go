@@ -103,6 +103,8 @@ func wireError(err error) *wire.Error {
 		return wire.Errorf(wire.CodeInvalidParams, "Invalid params: task not found")
 	case errors.Is(err, taskroute.ErrExpired):
 		return wire.Errorf(wire.CodeInvalidParams, "Invalid params: task has expired")
+	case errors.Is(err, taskroute.ErrCursor):
+		return wire.Errorf(wire.CodeInvalidParams, "Invalid params: params.cursor is none that a list of tasks has ended with; leave it out to begin")
 	case errors.Is(err, taskroute.ErrUnreadable):
 		return wire.Errorf(wire.CodeInternal, "What is stored of the task cannot be read; its outcome is lost to this gateway").
 			WithData(map[string]any{"reason": "task_unreadable", "retriable": false})

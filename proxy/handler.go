@@ -124,6 +124,7 @@ func New(endpoints []Endpoint, runner *taskrun.Runner, coord *reqcoord.Coordinat
 		"tasks/get":       h.getTask,
 		"tasks/update":    h.updateTask,
 		"tasks/cancel":    h.cancelTask,
+		"tasks/list":      h.listTasks,
 
 		"subscriptions/listen": h.listen,
 	}

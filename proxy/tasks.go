@@ -89,9 +89,34 @@ func (h *Handler) cancelTask(ctx context.Context, x *exchange, _ *responder) (wi
 	return acknowledged, storeError(h.runner.Cancel(ctx, x.owner(), id))
 }
 
+// listTasks answers a front for another protocol, which asks on behalf of its
+// client: this revision has no such method.
+func (h *Handler) listTasks(ctx context.Context, x *exchange, out *responder) (wire.Raw, error) {
+	if !x.asks {
+		return notFound(ctx, x, out)
+	}
+	cursor, ok := wire.String(x.params.Get("cursor"))
+	if !ok && x.params.Get("cursor") != nil {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "Invalid params: params.cursor is no string")
+	}
+	records, next, err := h.runner.List(ctx, x.owner(), cursor)
+	if err != nil {
+		return nil, storeError(err)
+	}
+	tasks := make([]wire.Raw, len(records))
+	for i, rec := range records {
+		tasks[i] = rec.Wire().Summary()
+	}
+	result := wire.Object{}.With("resultType", wire.Quote(wire.ResultComplete)).With("tasks", wire.JoinArray(tasks))
+	if next != "" {
+		result = result.With("nextCursor", wire.Quote(next))
+	}
+	return result.Bytes(), nil
+}
+
 // storeError marks what is neither the client's mistake nor its leaving.
 func storeError(err error) error {
-	if err == nil || isAboutTask(err) {
+	if err == nil || isAboutTask(err) || errors.Is(err, taskroute.ErrCursor) {
 		return err
 	}
 	return &storeFailure{err}

@@ -6,29 +6,40 @@ import (
 	"fmt"
 )
 
-// Tasks pages through the tasks of an owner that have not expired, whoever they
-// are shared with; each is as Get returns it. Cursor and limit are as in
-// Backend.Owned. Errors: ErrCursor.
+// Tasks pages through the tasks of an owner that have not expired, with nothing but
+// their states. Those that others share with the owner are not among them. Cursor
+// and limit are as in Backend.Owned. Errors: ErrCursor.
 func (s *Store) Tasks(ctx context.Context, owner Owner, cursor string, limit int) (tasks []*Record, next string, err error) {
 	for {
-		ids, next, err := s.backend.Owned(ctx, owner.String(), cursor, limit-len(tasks))
-		if err != nil {
+		var ids []string
+		if ids, cursor, err = s.backend.Owned(ctx, owner.String(), cursor, limit-len(tasks)); err != nil {
 			return nil, "", fmt.Errorf("list tasks: %w", err)
 		}
 		for _, id := range ids {
-			r, err := s.Get(ctx, By{owner, Task}, id)
+			r, err := s.glance(ctx, By{owner, Task}, id)
 			switch {
 			case err == nil:
 				tasks = append(tasks, r)
 			case !passedOver(err):
-				return nil, "", err
+				return nil, "", fmt.Errorf("list tasks: %w", err)
 			}
 		}
-		if next == "" || len(tasks) >= limit {
-			return tasks, next, nil
+		if cursor == "" || len(tasks) >= limit {
+			return tasks, cursor, nil
 		}
-		cursor = next
 	}
+}
+
+// glance is Get for no more than the state.
+func (s *Store) glance(ctx context.Context, by By, id string) (*Record, error) {
+	r, known := s.terminal.Get(id)
+	if !known {
+		var err error
+		if r, err = s.load(ctx, id, PartState); err != nil {
+			return nil, err
+		}
+	}
+	return r, s.admit(by, r)
 }
 
 // passedOver tells what a list leaves out: a held call, which is no task; what has

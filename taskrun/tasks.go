@@ -24,6 +24,16 @@ func (r *Runner) Get(ctx context.Context, owner taskroute.Owner, id string) (*ta
 	return r.get(ctx, by, id)
 }
 
+// listPage is how many tasks a page of List has.
+const listPage = 50
+
+// List pages through the tasks that are the owner's own.
+func (r *Runner) List(ctx context.Context, owner taskroute.Owner, cursor string) (tasks []*taskroute.Record, next string, err error) {
+	ctx, cancel := r.briefly(ctx)
+	defer cancel()
+	return r.store.Tasks(ctx, owner, cursor, listPage)
+}
+
 // Watch tells when tasks may have changed; whoever asks reads them by Get.
 func (r *Runner) Watch(ids ...string) *taskroute.Watcher { return r.store.Watch(ids...) }
 

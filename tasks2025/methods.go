@@ -36,6 +36,26 @@ func get(ctx context.Context, c *legacyfront.Call) legacyfront.Answer {
 	return legacyfront.Answer{Result: flat(task).Bytes()}
 }
 
+// list answers with a page of the tasks that are the caller's own.
+func list(ctx context.Context, c *legacyfront.Call) legacyfront.Answer {
+	params := wire.Object{}
+	if cursor := c.Params().Get("cursor"); cursor != nil {
+		params = params.With("cursor", cursor)
+	}
+	a := c.Ask(ctx, "tasks/list", params, nil)
+	if a.Error != nil {
+		return a
+	}
+	page, _ := wire.ParseObject(a.Result) // the gateway's own
+	tasks, _ := wire.ParseArray(page.Get("tasks"))
+	for i, raw := range tasks {
+		task, _ := wire.ParseObject(raw)
+		tasks[i] = flat(task).Bytes()
+	}
+	a.Result = page.With("tasks", wire.JoinArray(tasks)).Bytes()
+	return a
+}
+
 // cancel answers with the task once it has ended, as this revision wants it.
 func cancel(ctx context.Context, c *legacyfront.Call) legacyfront.Answer {
 	task, failed := read(ctx, c)

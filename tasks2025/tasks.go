@@ -13,21 +13,26 @@ import (
 	"taskgate/wire"
 )
 
-// Extend adds the tasks to sessions of their revision.
-func Extend(version string) legacyfront.Extension {
-	if version != wire.LegacyVersion {
-		return legacyfront.Extension{}
+// Extend returns what adds the tasks to sessions of their revision. They can be
+// listed only where callers are told apart (Task Isolation and Access Control).
+func Extend(toldApart bool) func(version string) legacyfront.Extension {
+	capability := wire.Object{}.With("cancel", wire.Raw(`{}`)).With("requests", wire.Raw(`{"tools":{"call":{}}}`))
+	methods := map[string]legacyfront.Method{
+		"tools/list":   listTools,
+		"tools/call":   callTool,
+		"tasks/get":    get,
+		"tasks/result": result,
+		"tasks/cancel": cancel,
 	}
-	return legacyfront.Extension{
-		Capabilities: wire.Object{}.With("tasks", wire.Raw(`{"cancel":{},"requests":{"tools":{"call":{}}}}`)),
-		Methods: map[string]legacyfront.Method{
-			"tools/list":   listTools,
-			"tools/call":   callTool,
-			"tasks/get":    get,
-			"tasks/result": result,
-			"tasks/cancel": cancel,
-		},
-		TaskNote: status,
+	if toldApart {
+		capability = capability.With("list", wire.Raw(`{}`))
+		methods["tasks/list"] = list
+	}
+	return func(version string) legacyfront.Extension {
+		if version != wire.LegacyVersion {
+			return legacyfront.Extension{}
+		}
+		return legacyfront.Extension{Capabilities: wire.Object{}.With("tasks", capability.Bytes()), Methods: methods, TaskNote: status}
 	}
 }
 

@@ -1,9 +1,9 @@
 package wire
 
-// Label is the method if it is a standard one, "" for none, else "other": others
-// are a client's own words.
+// Label is the method if it is a standard one, or tasks/list, which an older
+// revision has; "" for none, else "other": others are a client's own words.
 func Label(method string) string {
-	if method == "" || IsStandard(method) {
+	if method == "" || method == "tasks/list" || IsStandard(method) {
 		return method
 	}
 	return "other"

@@ -34,6 +34,9 @@ func (t Task) CreateResult() Raw {
 	return t.state(Object{}.With("resultType", Quote(ResultTask))).Bytes()
 }
 
+// Summary is the same for a list.
+func (t Task) Summary() Raw { return t.state(Object{}).Bytes() }
+
 // GetResult is the DetailedTask as tasks/get answers it.
 func (t Task) GetResult() Raw {
 	return t.detailed(Object{}.With("resultType", Quote(ResultComplete))).Bytes()

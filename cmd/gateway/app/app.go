@@ -52,6 +52,7 @@ type App struct {
 	upkeep    upkeep
 
 	listener      net.Listener
+	private       bool         // nobody but who has made the listener can reach it
 	adminListener net.Listener // nil: none
 }
 
@@ -64,7 +65,7 @@ func New(ctx context.Context, cfg config.Config, version string, log *zap.Logger
 // NewOn is New for a gateway that serves MCP on l, which it closes, instead of the
 // address of its configuration.
 func NewOn(ctx context.Context, cfg config.Config, version string, log *zap.Logger, l net.Listener) (_ *App, err error) {
-	a := &App{listener: l, cfg: cfg, log: log, metrics: obs.Registry(), pacer: policy.NewPacer(), upstreams: map[string]upstream.Caller{}}
+	a := &App{listener: l, private: l != nil, cfg: cfg, log: log, metrics: obs.Registry(), pacer: policy.NewPacer(), upstreams: map[string]upstream.Caller{}}
 	defer func() {
 		if err != nil {
 			a.release(context.WithoutCancel(ctx))
@@ -159,7 +160,7 @@ func (a *App) assemble() error {
 	a.legacy = legacyfront.New(store, legacyfront.Options{
 		SessionLife: sessionLife, Kept: legKept, MaxKept: legMaxKept,
 		StoreTimeout: cfg.Timeouts.Store, Recheck: cfg.Timeouts.Recheck, KeepAlive: cfg.Timeouts.KeepAlive, WriteTimeout: cfg.Timeouts.Write,
-		Extend: tasks2025.Extend, Now: a.backend.Now, Log: a.log,
+		Extend: tasks2025.Extend(len(cfg.Identity) > 0 || a.private), Now: a.backend.Now, Log: a.log,
 	})
 	a.advisor = newAdvisor(a.policy.Set, a.listed, a.log)
 	a.proxy = proxy.New(endpoints, a.runner, a.coord, proxy.Options{
