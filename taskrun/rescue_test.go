@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -44,6 +45,23 @@ func TestCancelledTaskOfADeadReplica(t *testing.T) {
 		cut.set(down)
 		other.cancelTask(id)
 		other.becomes(id, taskroute.Cancelled, rescued)
+	})
+}
+
+// A call that was held for a question when its replica died, and that cannot be
+// found again, ends for whoever brings the answer.
+func TestAHeldCallOfADeadReplicaFailsHonestly(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		r := w.replica()
+		waiting := r.call(mrtr)
+		w.nth(1).asks(`{}`)
+		in := waiting.input()
+		r.stop()
+		other := w.replica()
+		time.Sleep(rescued)
+		retry := other.resume(in.State, `{"q1":{"action":"accept"}}`, mrtr)
+		check(t, "error", strings.Contains(retry.reply(), "outcome_unknown"), true)
+		check(t, "calls", w.up.count(), 1)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,6 +105,26 @@ func TestOnlyWhatIsHonouredIsHeard(t *testing.T) {
 	h := connect(t, Options{URL: u.Start(t)})
 	s := subscribe(t, h, wire.Filter{Tools: true, Prompts: true, URIs: []string{"file:///a"}})
 	check(t, "honoured", string(s.Honoured().Object().Bytes()), `{"toolsListChanged":true}`)
+}
+
+// Who listens hears of a server that has had no call for long, whoever may share
+// its session.
+func TestAnIdleUpstreamIsHeard(t *testing.T) {
+	for _, isolation := range []Isolation{Shared, PerPrincipal, PerCall} {
+		for era, u := range map[Era]*mcptest.Upstream{Modern: mcptest.NewModern(), Legacy: mcptest.NewLegacy()} {
+			t.Run(string(isolation)+" "+string(era), func(t *testing.T) {
+				u.Capabilities = wire.Raw(tellsAll)
+				var now atomic.Int64
+				h := connect(t, Options{URL: u.Start(t), Isolation: isolation, SessionIdle: time.Minute, Now: func() time.Time { return time.Unix(now.Load(), 0) }})
+				s := subscribe(t, h, wire.Filter{Tools: true})
+				eventually(t, "a stream", func() bool { return u.Listening() == 1 })
+				now.Add(3600)
+				h.runOnce(t.Context())
+				u.Broadcast(note(wire.NoteTools))
+				equal(t, "heard", next(t, s), "tools/list_changed")
+			})
+		}
+	}
 }
 
 func TestABrokenStreamIsOpenedAgain(t *testing.T) {

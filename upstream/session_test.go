@@ -159,6 +159,19 @@ func TestWhoSharesASession(t *testing.T) {
 	check(t, "the first again", sessionsOf(t, h, s, [2]string{"a", `{}`}), 3)
 }
 
+func TestIsolationOverHTTP(t *testing.T) {
+	for isolation, want := range map[Isolation]struct{ opened, ended int }{Shared: {1, 0}, PerPrincipal: {2, 0}, PerCall: {3, 3}} {
+		t.Run(string(isolation), func(t *testing.T) {
+			s := serve(t, answering(fast))
+			h := connectLegacy(t, s, Options{Isolation: isolation})
+			check(t, "opened", sessionsOf(t, h, s, [2]string{"a", `{}`}, [2]string{"a", `{}`}, [2]string{"b", `{}`}), want.opened)
+			eventually(t, "ended are those of a call alone", func() bool {
+				return len(s.all(func(r received) bool { return r.http == http.MethodDelete })) == want.ended
+			})
+		})
+	}
+}
+
 func TestSessionIsOpenedOnceForAll(t *testing.T) {
 	gate := make(chan struct{})
 	s := serve(t, func(w http.ResponseWriter, r received) bool {

@@ -128,6 +128,36 @@ func TestAQuestionOutlivesAKilledGateway(t *testing.T) {
 	}
 }
 
+// A client without tasks whose gateway dies brings its answer to the next one: where
+// the call can be found again that goes on with it, elsewhere it says what is known.
+func TestAHeldQuestionOutlivesAKilledGateway(t *testing.T) {
+	for name, tt := range map[string]struct {
+		upstream, tool, want string
+	}{
+		"found again":     {mcptest.Everything(t, "streamableHttp").URL, "trigger-elicitation-request", "Ann"},
+		"not found again": {GoSDKServer(t, false), "test_elicitation", "outcome_unknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := Start(t, Options{Upstream: tt.upstream, Config: "lease: 2s\ntimeouts: {store: 1s}\n"})
+			c := newClient(t, g.Endpoint)
+			call := toolCall(tt.tool, arguments{"message": "Who?"})
+			asked := resultOf(t, c.send(t, "tools/call", call, mcptest.WithCapabilities(mcptest.AllInput)))
+			questions, _ := asked.Object("inputRequests")
+			if len(questions) != 1 {
+				t.Fatalf("asked: %s", asked.Bytes())
+			}
+			g.Kill()
+			g.Restart(t)
+			answers := wire.Object{}.With(questions[0].Name, mcptest.Accept(`{"name":"Ann","username":"Ann","email":"a@b.c"}`))
+			retry := call.With("inputResponses", answers.Bytes()).With("requestState", asked.Get("requestState"))
+			reply := c.send(t, "tools/call", retry, mcptest.WithCapabilities(mcptest.AllInput))
+			if !strings.Contains(string(reply.Body), tt.want) {
+				t.Errorf("status %d, %s", reply.Status, reply.Body)
+			}
+		})
+	}
+}
+
 func TestATaskOfALegacyServerOutlivesAKilledGateway(t *testing.T) {
 	server := count(t, mcptest.Everything(t, "streamableHttp").URL)
 	g := Start(t, Options{Upstream: server.URL, Policy: promoteSoon})
