@@ -168,6 +168,7 @@ func (c *Call) beginStream() {
 // keep changes what is kept of the call; false: the store does not take it.
 func (c *Call) keep(change func(*leg)) bool {
 	err := c.f.changeLeg(c.out.ctx, c.key, func(l *leg) error {
+		l.ID = c.msg.ID
 		change(l)
 		return nil
 	})

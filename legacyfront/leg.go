@@ -18,6 +18,8 @@ import (
 // stream: what was said to the client, so that it can be said again on another
 // connection, and what the client said to it, wherever that arrived. It is a note.
 type leg struct {
+	// ID is that of the request, once its answer is a stream.
+	ID wire.Raw `json:"id,omitempty"`
 	// Events are the messages so far, event n being Events[n-1]: questions and
 	// the answer. What is only a hint, as progress is, is not kept.
 	Events [][]byte `json:"events,omitempty"`

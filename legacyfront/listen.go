@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 
+	"go.uber.org/zap"
+
 	"taskgate/proxy"
 	"taskgate/wire"
 )
@@ -47,15 +49,28 @@ func (f *Front) resume(w http.ResponseWriter, req *http.Request, s *session, nam
 	out := f.newStream(w, req, s, name)
 	out.said = said
 	out.alive()
-	_ = f.await(req.Context(), key, out.alive, func(text []byte) (enough bool) {
+	var request wire.Raw
+	err = f.await(req.Context(), key, out.alive, func(text []byte) (enough bool) {
 		l, err := readLeg(text)
 		for err == nil && out.said < len(l.Events) {
 			out.said++
 			out.event(l.Events[out.said-1])
 		}
-		return text == nil || l.Over // without a note nobody runs it any more
-	}) // it ends with the client, or because the gateway does
+		if text == nil { // nobody runs it any more
+			out.event(wire.Failure(request, lost).Bytes())
+			return true
+		}
+		request = l.ID
+		return l.Over
+	})
+	if err != nil {
+		f.opts.Log.Debug("a stream that was taken up again ended before its answer", zap.Error(err)) // with the client, or the gateway
+	}
 }
+
+// lost is the answer to a request whose gateway is gone.
+var lost = wire.Errorf(wire.CodeInternal, "The gateway that ran the request is gone, and nobody knows the outcome; the tool may have run").
+	WithData(map[string]any{"reason": "outcome_unknown", "retriable": false})
 
 // listenName begins the ids of events that belong to no request.
 const listenName = "listen"
