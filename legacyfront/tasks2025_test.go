@@ -50,6 +50,18 @@ func TestTasksOf2025AreAnnounced(t *testing.T) {
 	}
 }
 
+// Policy knows the tools of an endpoint of several by their upstream and own name.
+func TestTaskSupportAtAnEndpointOfSeveral(t *testing.T) {
+	up := mcptest.NewLegacy(mcptest.Tool{Name: "always", Run: hello}, mcptest.Tool{Name: "never", Run: hello}).Start(t)
+	g := apptest.Start(t, zap.NewNop(), "upstreams: [{name: up, path: /up, url: \""+up+"\"}, {name: all, path: /all, aggregate: [up]}]\n",
+		"rules: [{match: {upstream: up, tool: always}, task: required}, {match: {upstream: up, tool: never}, task: forbidden}]\n")
+	url := g.Endpoints()[0]
+	list := string(open(t, url, "2025-11-25", `{}`).request(url, "tools/list", `{}`).result().Bytes())
+	for tool, support := range map[string]string{"up__always": "required", "up__never": "forbidden"} {
+		check(t, list, strings.Contains(list, `"name":"`+tool+`","execution":{"taskSupport":"`+support+`"}`), true)
+	}
+}
+
 func TestTaskOf2025WithAQuestion(t *testing.T) {
 	up := mcptest.NewLegacy(mcptest.Tool{Name: "asks", Run: asks})
 	a, b := replicas(t, up)

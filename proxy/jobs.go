@@ -15,16 +15,24 @@ import (
 // the handle into words, and lists tools by which the client reaches the task.
 // Below this it is a task like any other.
 
-// hasTasks tells a client that knows tasks: by the extension, or, in a session of
-// 2025-11-25, as that revision has them.
+// hasTasks tells a client that knows tasks.
 func (x *exchange) hasTasks() bool {
-	return x.meta.Capabilities.DeclaresTasks() || x.asks && x.meta.Capabilities.DeclaresTasks2025()
+	return x.meta.Capabilities.DeclaresTasks() || x.hasTasks2025()
 }
 
-// asJob makes the call one that can become a job, if policy says so and the client
-// has no tasks. Until it is one, its questions go out as those of a held call.
+// hasTasks2025 tells a client that knows those of its own revision.
+func (x *exchange) hasTasks2025() bool { return x.asks && x.meta.Capabilities.DeclaresTasks2025() }
+
+// mayBeJob tells whether a call that does not declare the extension can become a
+// job.
+func (x *exchange) mayBeJob(d policy.Decision) bool {
+	return d.Undeclared == policy.Jobs && !x.hasTasks2025() && x.front.takenJobTool() == ""
+}
+
+// asJob makes a call one that can become a job, where it can. Until it is one, its
+// questions go out as those of a held call.
 func (x *exchange) asJob(d policy.Decision) (policy.Decision, bool) {
-	if d.Undeclared != policy.Jobs || x.hasTasks() || x.front.takenJobTool() != "" {
+	if x.meta.Capabilities.DeclaresTasks() || !x.mayBeJob(d) {
 		return d, false
 	}
 	x.meta.Capabilities = wire.ParseCapabilities(x.meta.Capabilities.WithTasks())

@@ -59,22 +59,24 @@ func (h *Handler) Tools() []Tool {
 // ListsAll tells whether the list of the upstream is known from its first page to
 // its last.
 func (h *Handler) ListsAll(upstream string) bool {
-	for _, r := range h.routes {
-		if r.Name == upstream {
-			return r.tools.isWhole()
-		}
-	}
-	return false
+	t := h.toolsOf(upstream)
+	return t != nil && t.isWhole()
 }
 
 // Lists tells whether the upstream is known to list the tool.
 func (h *Handler) Lists(upstream, tool string) bool {
+	t := h.toolsOf(upstream)
+	return t != nil && t.lists(tool)
+}
+
+// toolsOf is nil when there is no such upstream.
+func (h *Handler) toolsOf(upstream string) *toolbox {
 	for _, r := range h.routes {
 		if r.Name == upstream {
-			return r.tools.lists(tool)
+			return r.tools
 		}
 	}
-	return false
+	return nil
 }
 
 func newToolbox(o Options) *toolbox {

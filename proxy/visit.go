@@ -100,8 +100,8 @@ func (v *Visit) TaskSupport(msg wire.Message) string {
 	tool, _ := wire.String(x.params.Get("name"))
 	facts, _ := x.route.tools.known(tool)
 	d := v.h.opts.Decide(v.h.query(x, tool, facts))
-	if d.Undeclared == policy.Jobs && d.Task == policy.Required && !x.meta.Capabilities.DeclaresTasks2025() {
-		return string(policy.Optional) // for this client it can be a job instead
+	if d.Task == policy.Required && x.mayBeJob(d) { // which is another way
+		return string(policy.Optional)
 	}
 	return string(d.Task)
 }
