@@ -174,21 +174,25 @@ func (o *responder) finish(status int, msg wire.Message) {
 	if msg.ID == nil && msg.Error != nil {
 		msg.ID = wire.Raw("null")
 	}
-	body := msg.Bytes()
+	body := msg.Pieces()
 	if queue != nil {
 		close(queue)
 		<-o.done
 	}
 	if o.streaming {
-		_ = o.write(wire.AppendEvent(nil, body))
+		_ = o.write(wire.AppendEvent(nil, body.Bytes()))
 		return
 	}
 	h := o.w.Header()
 	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Content-Length", strconv.Itoa(body.Len()))
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(o.retryAfter.Seconds())))))
 	}
 	o.w.WriteHeader(status)
-	_ = o.put(body) // a client that is gone needs no answer
+	for _, piece := range body {
+		if o.put(piece) != nil {
+			return // a client that is gone needs no answer
+		}
+	}
 }

@@ -74,15 +74,16 @@ func (x *run) readReply(reply upstream.Reply, err error) ended {
 	if err != nil || reply.Result == nil {
 		return ended{reply: reply, err: err}
 	}
-	o, err := wire.ParseObject(reply.Result)
-	kind, _ := wire.String(o.Get("resultType"))
-	if kind == wire.ResultTask {
+	kind := wire.ResultType(reply.Result)
+	switch {
+	case !wire.IsObject(reply.Result):
+		err = errors.New("not a JSON object")
+	case kind == wire.ResultTask:
 		err = errors.New("it made a task, though nobody asked it to")
+	default:
+		return ended{reply: reply, kind: kind}
 	}
-	if err != nil {
-		return ended{err: &upstream.Error{Kind: upstream.Broken, MayHaveRun: true, Err: fmt.Errorf("result: %w", err)}}
-	}
-	return ended{reply: reply, kind: kind}
+	return ended{err: &upstream.Error{Kind: upstream.Broken, MayHaveRun: true, Err: fmt.Errorf("result: %w", err)}}
 }
 
 // askForURLs makes a question of the legacy error by which a tool says that the

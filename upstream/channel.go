@@ -72,12 +72,12 @@ func notSent(why error) *Error {
 
 // exchange implements line.
 func (c *channel) exchange(ctx context.Context, out outgoing, receive func(wire.Message)) (answer, error) {
-	id := string(out.message.ID)
-	call := &mixedCall{receive: receive, asks: asksBack(out.message.Method), reply: make(chan answer, 1)}
+	id := string(out.id)
+	call := &mixedCall{receive: receive, asks: asksBack(out.method), reply: make(chan answer, 1)}
 	if err := c.enter(id, call); err != nil {
 		return answer{}, err
 	}
-	sent, err := c.conn.send(ctx, out.message, out.header)
+	sent, err := c.conn.send(ctx, out.message(), out.header)
 	if err == nil {
 		select {
 		case a := <-call.reply:
@@ -158,12 +158,12 @@ func (c *channel) abandon(ctx context.Context, out outgoing) {
 		out.abandon()
 		return
 	}
-	if c.opts.Cancel != CancelNotify && asksBack(out.message.Method) { // what goes on for ever is ended in any case
+	if c.opts.Cancel != CancelNotify && asksBack(out.method) { // what goes on for ever is ended in any case
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.opts.CancelTimeout)
 	defer cancel()
-	_ = c.post(ctx, cancelled(out.message.ID), out.header) // it is gone, or hears of it never
+	_ = c.post(ctx, cancelled(out.id), out.header) // it is gone, or hears of it never
 }
 
 func cancelled(id wire.Raw) wire.Message {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -36,11 +37,12 @@ var _ Caller = (*Connector)(nil)
 // Run must run beside it, and Close end it.
 func NewHTTP(o Options) (*Connector, error) {
 	o = o.withDefaults()
-	if err := errors.Join(o.check(), o.checkURL()); err != nil {
+	at, err := o.address()
+	if err := errors.Join(o.check(), err); err != nil {
 		return nil, fmt.Errorf("upstream %q: %w", o.Name, err)
 	}
 	h := newConnector(o)
-	h.speakHTTP()
+	h.speakHTTP(at)
 	return h.registered()
 }
 
@@ -84,9 +86,9 @@ func (h *Connector) registered() (_ *Connector, err error) {
 	return h, nil
 }
 
-// speakHTTP makes the dialects over HTTP.
-func (h *Connector) speakHTTP() {
-	h.endpoint = &endpoint{transport: newTransport(h.opts), opts: h.opts, running: &h.running}
+// speakHTTP makes the dialects over HTTP of the server at the URL.
+func (h *Connector) speakHTTP(at *url.URL) {
+	h.endpoint = newEndpoint(at, h.opts, &h.running)
 	m := h.newModern()
 	m.line = h.endpoint
 	l := h.newLegacy(Legacy, func(context.Context, http.Header) (line, error) { return h.endpoint, nil })

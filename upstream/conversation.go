@@ -43,7 +43,7 @@ func (c *conversation) send(ctx context.Context, asTask bool) (answer, error) {
 		params = withTask(params)
 	}
 	a, err := c.session.line.exchange(ctx, outgoing{
-		message: wire.Message{ID: number(c.request.ID), Method: c.request.Method, Params: params.Bytes()},
+		id: number(c.request.ID), method: c.request.Method, params: params,
 		header:  c.header,
 		abandon: func() { c.abandon(ctx) },
 		seen:    c.seen,

@@ -1,15 +1,12 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,9 +17,17 @@ import (
 // endpoint is one MCP endpoint over HTTP: it POSTs messages and reads what
 // comes back. Eras, sessions and who may be asked are not its business.
 type endpoint struct {
+	url       *url.URL
+	header    http.Header // of all requests, unless a request says otherwise
 	transport transport
 	opts      Options
 	running   *sync.WaitGroup // what goes on for a moment after an exchange
+}
+
+func newEndpoint(at *url.URL, o Options, running *sync.WaitGroup) *endpoint {
+	header := http.Header{"User-Agent": {"taskgate/" + o.Version}}
+	copyHeader(header, o.Header)
+	return &endpoint{url: at, header: header, transport: newTransport(o), opts: o, running: running}
 }
 
 // exchange implements line: what belongs to a request is on its response stream.
@@ -59,7 +64,7 @@ func (e *endpoint) exchange(ctx context.Context, out outgoing, receive func(wire
 // request is an exchange without the ways to end it early. After a response
 // closeStream is called later, by drain.
 func (e *endpoint) request(ctx context.Context, closeStream func(), out outgoing, sent *atomic.Bool, receive func(wire.Message)) (answer, error) {
-	resp, err := e.do(ctx, http.MethodPost, out.message.Bytes(), out.header, sent)
+	resp, err := e.do(ctx, http.MethodPost, wire.Request(out.id, out.method, out.params), out.header, sent)
 	if err != nil {
 		return answer{}, err
 	}
@@ -118,11 +123,11 @@ func isKind(err error, kind ErrorKind) bool {
 
 // post implements line.
 func (e *endpoint) post(ctx context.Context, m wire.Message, header http.Header) error {
-	return e.tell(ctx, http.MethodPost, m.Bytes(), header)
+	return e.tell(ctx, http.MethodPost, m.Pieces(), header)
 }
 
 // tell sends a request of which only the status matters.
-func (e *endpoint) tell(ctx context.Context, method string, body []byte, header http.Header) error {
+func (e *endpoint) tell(ctx context.Context, method string, body wire.Pieces, header http.Header) error {
 	var sent atomic.Bool
 	stream, closeStream := context.WithCancel(ctx)
 	resp, err := e.do(stream, method, body, header, &sent)
@@ -144,7 +149,7 @@ func (e *endpoint) tell(ctx context.Context, method string, body []byte, header 
 // sent says whether the upstream may have read any of it. Errors are *Error, or
 // wrap ctx.Err(). A 401 means that the request was not acted on, so it may go
 // out again with other credentials, once.
-func (e *endpoint) do(ctx context.Context, method string, body []byte, header http.Header, sent *atomic.Bool) (*http.Response, error) {
+func (e *endpoint) do(ctx context.Context, method string, body wire.Pieces, header http.Header, sent *atomic.Bool) (*http.Response, error) {
 	resp, err := e.attempt(ctx, method, body, header, sent)
 	if err != nil || resp.StatusCode != http.StatusUnauthorized || e.opts.Auth == nil || !e.opts.Auth.Renew(ctx, resp.Request.Header) {
 		return resp, err
@@ -153,19 +158,13 @@ func (e *endpoint) do(ctx context.Context, method string, body []byte, header ht
 	return e.attempt(ctx, method, body, header, sent)
 }
 
-func (e *endpoint) attempt(ctx context.Context, method string, body []byte, header http.Header, sent *atomic.Bool) (*http.Response, error) {
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn:      func(string) { sent.Store(false) }, // also when the Transport tries anew, having written nothing
-		WroteHeaders: func() { sent.Store(true) },
-	})
-	req, err := http.NewRequestWithContext(ctx, method, e.opts.URL, bytes.NewReader(body))
+func (e *endpoint) attempt(ctx context.Context, method string, body wire.Pieces, header http.Header, sent *atomic.Bool) (*http.Response, error) {
+	req, err := e.newRequest(ctx, method, body, header)
 	if err != nil {
-		return nil, &Error{Kind: Unreachable, Err: withoutURL(err)}
-	}
-	if err := e.setHeader(req, header); err != nil {
 		return nil, err
 	}
-	resp, err := e.transport.RoundTrip(req)
+	sent.Store(false)
+	resp, err := e.transport.send(req, sent)
 	switch {
 	case err == nil:
 		return resp, nil
@@ -173,45 +172,6 @@ func (e *endpoint) attempt(ctx context.Context, method string, body []byte, head
 		return nil, broken(0, "no response: %w", withoutURL(err))
 	}
 	return nil, &Error{Kind: Unreachable, Err: withoutURL(err)}
-}
-
-func (e *endpoint) setHeader(req *http.Request, more http.Header) error {
-	copyHeader(req.Header, e.opts.Header)
-	copyHeader(req.Header, more)
-	if c := credentialsOf(req.Context()); c != nil {
-		copyHeader(req.Header, c.Header)
-	}
-	if req.Method == http.MethodPost {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	req.Header.Set("Accept-Encoding", "identity")
-	if req.Header.Get("User-Agent") == "" {
-		req.Header.Set("User-Agent", "taskgate/"+e.opts.Version)
-	}
-	hideFromTransport(req.Header)
-	if e.opts.Auth != nil {
-		return e.opts.Auth.Authorize(req.Context(), req.Header)
-	}
-	return nil
-}
-
-func copyHeader(to, from http.Header) {
-	for name, values := range from {
-		to[http.CanonicalHeaderKey(name)] = values
-	}
-}
-
-// hideFromTransport respells the headers that make http.Transport send a POST
-// again after it may have been read (contract 7): it looks for these spellings
-// only, while a server does not mind the case.
-func hideFromTransport(h http.Header) {
-	for _, name := range [...]string{"Idempotency-Key", "X-Idempotency-Key"} {
-		if v, ok := h[name]; ok {
-			delete(h, name)
-			h[strings.ToLower(name)] = v
-		}
-	}
 }
 
 // withoutURL takes the URL out of a client error: its query may hold a secret.

@@ -10,8 +10,8 @@ import (
 // errand sends a request of the connector's own in a session.
 func (l *legacy) errand(ctx context.Context, s *session, header http.Header, method string, params wire.Object) (answer, error) {
 	return s.line.exchange(ctx, outgoing{
-		message: wire.Message{ID: l.ids.next(), Method: method, Params: params.Bytes()},
-		header:  s.headers(header),
+		id: l.ids.next(), method: method, params: params,
+		header: s.headers(header),
 	}, func(wire.Message) {})
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"mime"
 	"net/http"
 
 	"taskgate/wire"
@@ -21,8 +20,7 @@ func notOK(resp *http.Response) error {
 }
 
 func isEventStream(resp *http.Response) bool {
-	t, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	return t == "text/event-stream"
+	return wire.MediaType(resp.Header.Get("Content-Type")) == "text/event-stream"
 }
 
 // errStreamEnded: the server has closed the stream.

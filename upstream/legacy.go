@@ -120,8 +120,8 @@ func (l *legacy) initialize(ctx context.Context, s *session, capabilities wire.R
 	params := wire.Object{}.With("protocolVersion", wire.Quote(wire.LegacyVersion)).
 		With("capabilities", capabilities).With("clientInfo", l.opts.clientInfo())
 	a, err := s.line.exchange(ctx, outgoing{
-		message: wire.Message{ID: number(handshakeID), Method: "initialize", Params: params.Bytes()},
-		header:  header,
+		id: number(handshakeID), method: "initialize", params: params,
+		header: header,
 	}, func(wire.Message) {})
 	if err != nil {
 		return err

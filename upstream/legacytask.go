@@ -54,8 +54,8 @@ func (c *conversation) followTask(ctx context.Context, s taskState) (answer, err
 func (t *legacyTask) errand(ctx, limited context.Context, method string) (answer, error) {
 	c := t.conversation
 	return c.session.line.exchange(limited, outgoing{
-		message: wire.Message{ID: c.legacy.ids.next(), Method: method, Params: wire.Object{}.With("taskId", wire.Quote(t.id)).Bytes()},
-		header:  c.header,
+		id: c.legacy.ids.next(), method: method, params: wire.Object{}.With("taskId", wire.Quote(t.id)),
+		header: c.header,
 	}, func(m wire.Message) { c.receive(ctx, m) })
 }
 

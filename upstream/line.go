@@ -27,15 +27,22 @@ type line interface {
 	hangUp(ctx context.Context, s *session)
 }
 
-// outgoing is one message to be sent.
+// outgoing is a request to be sent.
 type outgoing struct {
-	message wire.Message
-	header  http.Header // of HTTP, in addition to the line's own
+	id     wire.Raw
+	method string
+	params wire.Object
+	header http.Header // of HTTP, in addition to the line's own
 	// abandon tells the upstream that nobody waits any more, before the stream
 	// is closed. nil: the line says so in its own way.
 	abandon func()
 	// seen gets each event of the response stream; may be nil.
 	seen func(wire.Event)
+}
+
+// message is the request as a message.
+func (out *outgoing) message() wire.Message {
+	return wire.Message{ID: out.id, Method: out.method, Params: out.params.Bytes()}
 }
 
 // answer is the response to a request.

@@ -63,8 +63,8 @@ func (d *modern) send(ctx context.Context, id wire.Raw, r Request, tasks bool, r
 	header := callHeader(r, Modern)
 	wire.SetHeaders(header, r.Method, params)
 	return d.line.exchange(ctx, outgoing{
-		message: wire.Message{ID: id, Method: r.Method, Params: params.Bytes()},
-		header:  header,
+		id: id, method: r.Method, params: params,
+		header: header,
 	}, receive)
 }
 

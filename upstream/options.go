@@ -142,19 +142,20 @@ func (o Options) check() error {
 	return nil
 }
 
-func (o Options) checkURL() error {
+// address is URL, taken apart.
+func (o Options) address() (*url.URL, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil {
 		var bad *url.Error
 		if errors.As(err, &bad) { // without the URL, which may hold a password
 			err = bad.Err
 		}
-		return fmt.Errorf("url: %w", err)
+		return nil, fmt.Errorf("url: %w", err)
 	}
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return fmt.Errorf("url: must be http://host… or https://host…")
+		return nil, fmt.Errorf("url: must be http://host… or https://host…")
 	}
-	return nil
+	return u, nil
 }
 
 // clientInfo is how the gateway introduces itself.

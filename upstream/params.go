@@ -45,19 +45,20 @@ func modernParams(r Request, tasks bool) (wire.Object, error) {
 	if tasks {
 		capabilities = r.Capabilities.WithTasks()
 	}
-	meta = meta.With(wire.MetaVersion, wire.Quote(wire.Version)).
-		With(wire.MetaCapabilities, capabilities)
+	says := append(make([]wire.Member, 0, 5), wire.Member{Name: wire.MetaVersion, Value: wire.Quote(wire.Version)},
+		wire.Member{Name: wire.MetaCapabilities, Value: capabilities})
 	if r.ID != handshakeID {
-		meta = meta.With(wire.MetaProgressToken, number(r.ID))
+		says = append(says, wire.Member{Name: wire.MetaProgressToken, Value: number(r.ID)})
 	}
 	if r.ClientInfo != nil {
-		meta = meta.With(wire.MetaClientInfo, r.ClientInfo)
+		says = append(says, wire.Member{Name: wire.MetaClientInfo, Value: r.ClientInfo})
 	}
 	if r.LogLevel != "" {
-		meta = meta.With(wire.MetaLogLevel, wire.Quote(r.LogLevel))
+		says = append(says, wire.Member{Name: wire.MetaLogLevel, Value: wire.Quote(r.LogLevel)})
 	} else {
 		meta = meta.Without(wire.MetaLogLevel)
 	}
+	meta = meta.WithAll(says...)
 	return r.Params.With("_meta", meta.Bytes()), nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 
 	"taskgate/wire"
@@ -33,7 +32,7 @@ type reading struct {
 // read takes the response to the request from an HTTP response. Errors are
 // *Error.
 func (e *endpoint) read(resp *http.Response, out outgoing, receive func(wire.Message)) (answer, error) {
-	r := &reading{id: out.message.ID, receive: receive, seen: out.seen}
+	r := &reading{id: out.id, receive: receive, seen: out.seen}
 	r.answer.status, r.answer.session = resp.StatusCode, resp.Header.Get(wire.HeaderSession)
 	body, err := plain(resp.Body)
 	switch {
@@ -76,7 +75,7 @@ const maxSpace = 64
 // isJSON believes the content type if it is one of the two, else the first
 // byte that is no white space.
 func isJSON(contentType string, body *bufio.Reader) bool {
-	switch t, _, _ := mime.ParseMediaType(contentType); t {
+	switch wire.MediaType(contentType) {
 	case "application/json":
 		return true
 	case "text/event-stream":

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"sync"
 	"sync/atomic"
 
@@ -40,7 +39,7 @@ func (e *endpoint) openSSE(ctx context.Context, header http.Header) (*channel, e
 		resp.Body.Close()
 		return nil, err
 	}
-	c := &sseConn{messages: endpoint{transport: e.transport, opts: e.opts, running: e.running}, resp: resp, client: e, end: end, ready: make(chan struct{})}
+	c := &sseConn{messages: *e, resp: resp, client: e, end: end, ready: make(chan struct{})}
 	ch := newChannel(c, e.opts, e.running)
 	select {
 	case <-c.ready:
@@ -107,10 +106,7 @@ func (c *sseConn) read(f func(wire.Message)) error {
 // learn takes the address for POSTs. What goes there may hold credentials, so it has
 // to be of the same origin.
 func (c *sseConn) learn(address string) error {
-	base, err := url.Parse(c.client.opts.URL)
-	if err != nil {
-		return withoutURL(err)
-	}
+	base := c.client.url
 	at, err := base.Parse(address)
 	if err != nil {
 		return fmt.Errorf("endpoint: %w", withoutURL(err))
@@ -119,7 +115,7 @@ func (c *sseConn) learn(address string) error {
 		return errors.New("the endpoint for messages is of another origin than the stream")
 	}
 	c.once.Do(func() {
-		c.messages.opts.URL = at.String()
+		c.messages.url = at
 		close(c.ready)
 	})
 	return nil

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -48,12 +50,15 @@ func newTransport(o Options) transport {
 	}
 }
 
-// RoundTrip implements http.RoundTripper.
-func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
+// send sends a request. sent says whether the server may have read any of it.
+func (t transport) send(req *http.Request, sent *atomic.Bool) (*http.Response, error) {
 	if req.URL.Scheme == "http" {
-		return t.plain.RoundTrip(req)
+		return t.plain.Send(req, sent)
 	}
-	return t.secure.RoundTrip(req)
+	return t.secure.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		GetConn:      func(string) { sent.Store(false) }, // also when the Transport tries anew, having written nothing
+		WroteHeaders: func() { sent.Store(true) },
+	})))
 }
 
 // CloseIdleConnections closes those of both.

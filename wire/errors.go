@@ -55,7 +55,7 @@ func (e *Error) WithData(data any) *Error {
 // becomes an internal error that says so.
 func ParseError(raw Raw) *Error {
 	var e Error
-	if err := json.Unmarshal(raw, &e); err != nil || !isObject(raw) {
+	if err := json.Unmarshal(raw, &e); err != nil || !IsObject(raw) {
 		return Errorf(CodeInternal, "malformed error object: %.100s", raw)
 	}
 	return &e

@@ -3,7 +3,6 @@ package wire
 import (
 	"encoding/base64"
 	"fmt"
-	"mime"
 	"net/http"
 	"strings"
 )
@@ -146,11 +145,12 @@ func trimOWS(v string) string { return strings.Trim(v, " \t") }
 // SetHeaders sets the headers that a modern request must carry beside its body
 // (basic/transports/streamable-http#request-metadata), but for Mcp-Param-*.
 func SetHeaders(h http.Header, method string, params Object) {
-	h.Set(HeaderVersion, Version)
-	h.Set(HeaderMethod, method)
+	values := []string{Version, method, ""}
+	h[HeaderVersion], h[HeaderMethod] = values[:1:1], values[1:2:2]
 	member, _ := nameMember(method)
 	if name, ok := String(params.Get(member)); ok {
-		h.Set(HeaderName, EncodeHeader(name))
+		values[2] = EncodeHeader(name)
+		h[HeaderName] = values[2:]
 	}
 }
 
@@ -162,11 +162,19 @@ func AcceptsEvents(h http.Header) bool {
 	if len(values) == 0 {
 		return true
 	}
-	for _, part := range strings.Split(strings.Join(values, ","), ",") {
-		t, _, err := mime.ParseMediaType(strings.TrimSpace(part))
-		if err == nil && (t == "text/event-stream" || t == "*/*" || t == "text/*") {
-			return true
+	for _, list := range values {
+		for part := range strings.SplitSeq(list, ",") {
+			switch MediaType(part) {
+			case "text/event-stream", "*/*", "text/*":
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// MediaType is what a media type or range is without its parameters, in lower case.
+func MediaType(v string) string {
+	v, _, _ = strings.Cut(v, ";")
+	return strings.ToLower(trimOWS(v))
 }

@@ -103,7 +103,7 @@ func (m Message) checkShape() *Error {
 		return Errorf(CodeInvalidRequest, `Invalid request: neither a request ("method") nor a response ("result" or "error")`)
 	case m.Result != nil && m.ID == nil:
 		return Errorf(CodeInvalidRequest, `Invalid request: a result needs an "id"`)
-	case m.Params != nil && !isObject(m.Params):
+	case m.Params != nil && !IsObject(m.Params):
 		return Errorf(CodeInvalidRequest, `Invalid request: member "params" must be an object`)
 	}
 	return nil
@@ -127,30 +127,6 @@ func (m Message) ParamsObject() (Object, *Error) {
 		return nil, Errorf(CodeInvalidRequest, "Invalid request: member %q of params could be taken for %q", got, want)
 	}
 	return o, nil
-}
-
-// Bytes writes the message out with the members in the usual order.
-func (m Message) Bytes() []byte {
-	out := make([]byte, 0, 64+len(m.ID)+len(m.Method)+len(m.Params)+len(m.Result)+len(m.Error))
-	out = append(out, `{"jsonrpc":"2.0"`...)
-	out = appendMember(out, "id", m.ID)
-	if m.Method != "" {
-		out = appendMember(out, "method", Quote(m.Method))
-	}
-	out = appendMember(out, "params", m.Params)
-	out = appendMember(out, "result", m.Result)
-	out = appendMember(out, "error", m.Error)
-	return append(out, '}')
-}
-
-func appendMember(out []byte, name string, value Raw) []byte {
-	if value == nil {
-		return out
-	}
-	out = append(out, `,"`...)
-	out = append(out, name...)
-	out = append(out, `":`...)
-	return append(out, value...)
 }
 
 // Result answers a request.

@@ -13,12 +13,7 @@ type Meta struct {
 // protocol version that sets a modern request apart from a legacy one, whatever
 // the headers say (basic/versioning#backward-compatibility).
 func IsModern(params Raw) bool {
-	p, err := splitObject(params)
-	if err != nil {
-		return false
-	}
-	m, _ := p.Object("_meta")
-	return m.Get(MetaVersion) != nil
+	return Lookup(Lookup(params, "_meta"), MetaVersion) != nil
 }
 
 var metaMembers = []string{MetaVersion, MetaClientInfo, MetaCapabilities, MetaLogLevel, MetaProgressToken}
@@ -56,33 +51,43 @@ func readCapabilities(meta Object) (Capabilities, *Error) {
 	if got, want := o.ImpostorOf(capabilityMembers...); got != "" {
 		return Capabilities{}, Errorf(CodeInvalidRequest, "Invalid request: capability %q could be taken for %q", got, want)
 	}
-	return Capabilities{o}, nil
+	return Capabilities{o, meta.Get(MetaCapabilities)}, nil
 }
 
 // Capabilities are a ClientCapabilities object: what the sender of one request
 // can do. Nothing is remembered from one request to the next.
-type Capabilities struct{ o Object }
+type Capabilities struct {
+	o   Object
+	raw Raw // nil: there was none
+}
 
 // ParseCapabilities reads a stored ClientCapabilities object; whatever is no
 // object declares nothing.
 func ParseCapabilities(raw Raw) Capabilities {
-	o, _ := splitObject(raw)
-	return Capabilities{o}
+	o, err := splitObject(raw)
+	if err != nil {
+		return Capabilities{}
+	}
+	return Capabilities{o, raw}
 }
 
 // Raw is the object as it was received, "{}" when there was none.
-func (c Capabilities) Raw() Raw { return c.o.Bytes() }
+func (c Capabilities) Raw() Raw {
+	if c.raw == nil {
+		return Raw(`{}`)
+	}
+	return c.raw
+}
 
 // DeclaresTasks tells whether SEP-2663 is among the extensions. The 2025-11-25
 // capability "tasks" does not count.
 func (c Capabilities) DeclaresTasks() bool {
-	extensions, _ := c.o.Object("extensions")
-	return isObject(extensions.Get(TasksExtension))
+	return IsObject(Lookup(c.o.Get("extensions"), TasksExtension))
 }
 
 // DeclaresTasks2025 tells whether the client has the tasks of 2025-11-25. That
 // capability is for tasks of the client's own, but whoever has those knows tasks.
-func (c Capabilities) DeclaresTasks2025() bool { return isObject(c.o.Get("tasks")) }
+func (c Capabilities) DeclaresTasks2025() bool { return IsObject(c.o.Get("tasks")) }
 
 // Names of the server-to-client requests, which are also the kinds of input
 // request (basic/patterns/mrtr).
@@ -134,7 +139,7 @@ func (c Capabilities) answersSampling(params Object) Raw {
 func (c Capabilities) needs(name, part string) (missing Raw) {
 	o, ok := c.o.Object(name)
 	switch {
-	case ok && (part == "" || isObject(o.Get(part))):
+	case ok && (part == "" || IsObject(o.Get(part))):
 		return nil
 	case part == "":
 		return Object{}.With(name, Raw(`{}`)).Bytes()
@@ -142,7 +147,8 @@ func (c Capabilities) needs(name, part string) (missing Raw) {
 	return Object{}.With(name, Object{}.With(part, Raw(`{}`)).Bytes()).Bytes()
 }
 
-func isObject(raw Raw) bool { return len(raw) > 0 && raw[0] == '{' }
+// IsObject tells valid JSON that is an object.
+func IsObject(raw Raw) bool { return len(raw) > 0 && raw[0] == '{' }
 
 // Interactive is the part of the capabilities that lets a server ask back:
 // elicitation, sampling and roots as they were declared. It is what is
@@ -150,7 +156,7 @@ func isObject(raw Raw) bool { return len(raw) > 0 && raw[0] == '{' }
 func (c Capabilities) Interactive() Raw {
 	var out Object
 	for _, name := range []string{"elicitation", "roots", "sampling"} {
-		if v := c.o.Get(name); isObject(v) {
+		if v := c.o.Get(name); IsObject(v) {
 			out = out.With(name, v)
 		}
 	}
@@ -160,7 +166,7 @@ func (c Capabilities) Interactive() Raw {
 // WithTasks is the object with the tasks extension declared.
 func (c Capabilities) WithTasks() Raw {
 	extensions, _ := c.o.Object("extensions")
-	if isObject(extensions.Get(TasksExtension)) {
+	if IsObject(extensions.Get(TasksExtension)) {
 		return c.Raw()
 	}
 	return c.o.With("extensions", extensions.With(TasksExtension, Raw(`{}`)).Bytes()).Bytes()
@@ -170,17 +176,20 @@ func (c Capabilities) WithTasks() Raw {
 // 2025-11-25: what is announced to a modern upstream whose tasks this gateway
 // makes itself.
 func (c Capabilities) WithoutTasks() Raw {
-	return Capabilities{c.o.Without("tasks")}.WithoutExtension()
+	return withoutExtension(c.o.Without("tasks"))
 }
 
 // WithoutExtension is the object less the tasks extension.
-func (c Capabilities) WithoutExtension() Raw {
-	extensions, ok := c.o.Object("extensions")
-	if !ok {
-		return c.Raw()
+func (c Capabilities) WithoutExtension() Raw { return withoutExtension(c.o) }
+
+func withoutExtension(o Object) Raw {
+	extensions, ok := o.Object("extensions")
+	rest := extensions.Without(TasksExtension)
+	switch {
+	case ok && len(rest) == 0:
+		return o.Without("extensions").Bytes()
+	case !rest.is(extensions):
+		return o.With("extensions", rest.Bytes()).Bytes()
 	}
-	if extensions = extensions.Without(TasksExtension); len(extensions) == 0 {
-		return c.o.Without("extensions").Bytes()
-	}
-	return c.o.With("extensions", extensions.Bytes()).Bytes()
+	return o.Bytes()
 }

@@ -8,8 +8,7 @@ import (
 // ResultType is the resultType of a decoded message's result; "" where there is
 // none, as in those of a legacy server.
 func ResultType(result Raw) string {
-	o, _ := splitObject(result)
-	t, _ := String(o.Get("resultType"))
+	t, _ := String(Lookup(result, "resultType"))
 	return t
 }
 
@@ -26,10 +25,14 @@ func ModernResult(method string, result, serverInfo Raw) (Raw, error) {
 	if err != nil {
 		return nil, fmt.Errorf("result of %s: %w", method, err)
 	}
-	if o, err = modernMembers(o, method); err != nil {
+	modern, err := modernMembers(o, method)
+	if err != nil {
 		return nil, fmt.Errorf("result of %s: %w", method, err)
 	}
-	return modernMeta(o, method, serverInfo).Bytes(), nil
+	if modern = modernMeta(modern, method, serverInfo); modern.is(o) {
+		return result, nil
+	}
+	return modern.Bytes(), nil
 }
 
 func modernMembers(o Object, method string) (Object, error) {
@@ -78,18 +81,22 @@ func modernMeta(o Object, method string, serverInfo Raw) Object {
 	if isNull(o.Get("_meta")) {
 		o = o.Without("_meta")
 	}
-	meta, ok := o.Object("_meta")
+	was, ok := o.Object("_meta")
 	if o.Get("_meta") != nil && !ok {
 		return o // not ours to mend
 	}
+	meta := was
 	if method == "tools/call" {
 		meta = meta.Without(MetaRelatedTask)
 	}
 	if serverInfo != nil {
 		meta = meta.orElse(MetaServerInfo, serverInfo)
 	}
-	if len(meta) == 0 {
+	switch {
+	case len(meta) == 0:
 		return o.Without("_meta")
+	case meta.is(was):
+		return o
 	}
 	return o.With("_meta", meta.Bytes())
 }

@@ -18,7 +18,7 @@ type Object []Member
 // Member is one name and value of an Object.
 type Member struct {
 	Name  string // decoded
-	name  Raw    // as it was written
+	name  Raw    // as it was written; nil: it was not yet
 	Value Raw
 }
 
@@ -77,22 +77,30 @@ func (o Object) Object(name string) (member Object, ok bool) {
 // there, else at the end. A nil value is written as null. The receiver is not
 // changed.
 func (o Object) With(name string, value Raw) Object {
-	if value == nil {
-		value = Raw("null")
-	}
-	out := make(Object, len(o), len(o)+1)
-	copy(out, o)
-	for i := range out {
-		if out[i].Name == name {
-			out[i].Value = value
-			return out
+	return o.WithAll(Member{Name: name, Value: value})
+}
+
+// WithAll is With for several members.
+func (o Object) WithAll(members ...Member) Object {
+	out := append(make(Object, 0, len(o)+len(members)), o...)
+	for _, m := range members {
+		if m.Value == nil {
+			m.Value = Raw("null")
+		}
+		if i := slices.IndexFunc(out, func(has Member) bool { return has.Name == m.Name }); i >= 0 {
+			out[i].Value = m.Value
+		} else {
+			out = append(out, m)
 		}
 	}
-	return append(out, Member{Name: name, name: Quote(name), Value: value})
+	return out
 }
 
 // Without returns the object less the named members. The receiver is not changed.
 func (o Object) Without(names ...string) Object {
+	if !slices.ContainsFunc(o, func(m Member) bool { return slices.Contains(names, m.Name) }) {
+		return o[:len(o):len(o)]
+	}
 	out := make(Object, 0, len(o))
 	for _, m := range o {
 		if !slices.Contains(names, m.Name) {
@@ -102,32 +110,48 @@ func (o Object) Without(names ...string) Object {
 	return out
 }
 
+// is tells whether o is p itself, and no changed copy.
+func (o Object) is(p Object) bool {
+	return len(o) == len(p) && (len(o) == 0 || &o[0] == &p[0])
+}
+
 // Bytes writes the object out.
 func (o Object) Bytes() Raw {
+	a := assembly{apart: together, text: make([]byte, 0, o.size(together))}
+	a.object(o)
+	return a.text
+}
+
+// size is about how long the object is without values from that length on.
+func (o Object) size(from int) int {
 	size := 2
-	for _, m := range o {
-		size += len(m.name) + len(m.Value) + 2
-	}
-	out := append(make(Raw, 0, size), '{')
-	for i, m := range o {
-		if i > 0 {
-			out = append(out, ',')
+	for i := range o {
+		size += len(o[i].Name) + len(`"":,`)
+		if len(o[i].Value) < from {
+			size += len(o[i].Value)
 		}
-		out = append(out, m.name...)
-		out = append(out, ':')
-		out = append(out, m.Value...)
 	}
-	return append(out, '}')
+	return size
+}
+
+func (m *Member) appendName(out []byte) []byte {
+	if m.name != nil {
+		return append(out, m.name...)
+	}
+	return appendQuote(out, m.Name)
 }
 
 // ImpostorOf returns the first member whose name is not one of known but would
 // be taken for it by a parser that folds case (as several JSON libraries do).
 // Such a member may make a server act on something no policy has seen.
 func (o Object) ImpostorOf(known ...string) (member, name string) {
-	for _, m := range o {
+	for i := range o {
+		if slices.Contains(known, o[i].Name) {
+			continue
+		}
 		for _, k := range known {
-			if m.Name != k && strings.EqualFold(m.Name, k) {
-				return m.Name, k
+			if strings.EqualFold(o[i].Name, k) {
+				return o[i].Name, k
 			}
 		}
 	}
@@ -135,9 +159,11 @@ func (o Object) ImpostorOf(known ...string) (member, name string) {
 }
 
 // Quote writes s as a JSON string. Invalid UTF-8 in it becomes U+FFFD.
-func Quote(s string) Raw {
-	b, _ := jsontext.AppendQuote(nil, s) // the error says what is said above
-	return b
+func Quote(s string) Raw { return appendQuote(nil, s) }
+
+func appendQuote(out []byte, s string) []byte {
+	out, _ = jsontext.AppendQuote(out, s) // the error says what is said above
+	return out
 }
 
 // String returns the JSON string in raw; ok is false when raw is not one.

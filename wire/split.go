@@ -43,6 +43,37 @@ func splitObject(raw Raw) (Object, error) {
 	return o, nil
 }
 
+// Lookup is the member's value in an object of valid JSON, which is not taken
+// apart for it; nil when there is none, or raw is something else.
+func Lookup(raw Raw, name string) Raw {
+	s := splitter{raw: raw}
+	if !s.accept('{') {
+		return nil
+	}
+	for first := true; !s.accept('}'); first = false {
+		if !first && !s.accept(',') {
+			return nil
+		}
+		is := s.value()
+		if len(is) == 0 || !s.accept(':') {
+			return nil
+		}
+		if value := s.value(); len(value) == 0 || quotes(is, name) {
+			return value
+		}
+	}
+	return nil
+}
+
+// quotes tells whether the JSON string is s.
+func quotes(raw Raw, s string) bool {
+	if len(raw) >= 2 && isPlain(raw[1:len(raw)-1]) {
+		return string(raw[1:len(raw)-1]) == s
+	}
+	text, ok := String(raw)
+	return ok && text == s
+}
+
 // splitArray takes a valid JSON array apart. The elements alias raw.
 func splitArray(raw Raw) ([]Raw, error) {
 	s := splitter{raw: raw}

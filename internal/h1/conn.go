@@ -3,10 +3,10 @@ package h1
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"math"
 	"net"
 	"net/http"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -18,16 +18,25 @@ const readBuffer = 2 << 10
 // conn is a connection to a server.
 type conn struct {
 	net.Conn
+	raw       syscall.RawConn // of Conn
 	addr      string
 	in        *bufio.Reader // reads from the conn, which counts
 	left      int64         // bytes that may still be read
 	idleSince time.Time
 }
 
-func newConn(nc net.Conn, addr string) *conn {
-	c := &conn{Conn: nc, addr: addr, left: math.MaxInt64}
+func newConn(nc net.Conn, addr string) (*conn, error) {
+	sc, ok := nc.(syscall.Conn)
+	if !ok {
+		return nil, fmt.Errorf("a %T cannot be watched", nc)
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: nc, raw: raw, addr: addr, left: math.MaxInt64}
 	c.in = bufio.NewReaderSize(c, readBuffer)
-	return c
+	return c, nil
 }
 
 var errHeaderTooLong = errors.New("the header of the response is too long")
@@ -40,22 +49,6 @@ func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p[:min(int64(len(p)), c.left)])
 	c.left -= int64(n)
 	return n, err
-}
-
-func (c *conn) write(req *http.Request, writers *sync.Pool) error {
-	w, ok := writers.Get().(*bufio.Writer)
-	if !ok {
-		w = bufio.NewWriter(nil)
-	}
-	w.Reset(c.Conn)
-	defer func() {
-		w.Reset(nil)
-		writers.Put(w)
-	}()
-	if err := req.Write(w); err != nil {
-		return err
-	}
-	return w.Flush()
 }
 
 func (c *conn) readHeader(req *http.Request, limit int64) (*http.Response, error) {
@@ -71,17 +64,10 @@ func (c *conn) clean() bool { return c.in.Buffered() == 0 }
 // alive tells whether an idle connection can be used: the server has neither
 // closed it nor sent anything, which would be taken for the next response.
 func (c *conn) alive() bool {
-	sc, ok := c.Conn.(syscall.Conn)
-	if !ok {
-		return false
-	}
-	raw, err := sc.SyscallConn()
-	if err != nil {
-		return false
-	}
 	silent := false
-	err = raw.Read(func(fd uintptr) bool {
-		_, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	err := c.raw.Read(func(fd uintptr) bool {
+		var b [1]byte
+		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		silent = errors.Is(err, syscall.EAGAIN)
 		return true
 	})

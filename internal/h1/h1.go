@@ -4,8 +4,8 @@
 // more than half of what is spent on a small exchange, and their stacks are
 // most of what one costs that takes long.
 //
-// Requests are written and responses read by net/http, so that a message means
-// here what it means everywhere else in Go.
+// Responses are read by net/http, so that a message means here what it means
+// everywhere else in Go.
 package h1
 
 import (
@@ -16,9 +16,8 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"golang.org/x/net/http/httpguts"
 )
 
 // Transport is an http.RoundTripper for http URLs. A request is never sent twice.
@@ -43,21 +42,30 @@ type Transport struct {
 // answers without having read it all.
 const atOnce = 16 << 10
 
-// RoundTrip implements http.RoundTripper. When the request's context ends, the
-// connection is closed.
+// RoundTrip implements http.RoundTripper, for requests of which the length is known.
+// When the request's context ends, the connection is closed.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	return t.Send(req, new(atomic.Bool))
+}
+
+// Send is RoundTrip for who wants to know whether the server may have read any of
+// the request: sent is set before.
+func (t *Transport) Send(req *http.Request, sent *atomic.Bool) (*http.Response, error) {
 	if req.Body != nil {
 		defer req.Body.Close()
 	}
-	if err := checkHeader(req.Header); err != nil {
+	out, err := t.outgoing(req)
+	if err != nil {
 		return nil, err
 	}
 	c, err := t.conn(req.Context(), address(req))
 	if err != nil {
+		out.done()
 		return nil, err
 	}
+	sent.Store(true)
 	x := &exchange{conn: c, transport: t, stop: context.AfterFunc(req.Context(), c.abort)}
-	resp, err := x.roundTrip(req)
+	resp, err := x.roundTrip(req, out)
 	if err != nil {
 		x.end(false)
 		if ctxErr := req.Context().Err(); ctxErr != nil {
@@ -66,21 +74,6 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return resp, nil
-}
-
-// checkHeader refuses what could be taken for the end of a header, or for another.
-func checkHeader(h http.Header) error {
-	for name, values := range h {
-		if !httpguts.ValidHeaderFieldName(name) {
-			return fmt.Errorf("invalid header field name %q", name)
-		}
-		for _, v := range values {
-			if !httpguts.ValidHeaderFieldValue(v) {
-				return fmt.Errorf("invalid value of header field %q", name) // which may be a secret
-			}
-		}
-	}
-	return nil
 }
 
 func address(req *http.Request) string {
@@ -99,8 +92,8 @@ type exchange struct {
 	once      sync.Once
 }
 
-func (x *exchange) roundTrip(req *http.Request) (*http.Response, error) {
-	if err := x.send(req); err != nil {
+func (x *exchange) roundTrip(req *http.Request, out *outgoing) (*http.Response, error) {
+	if err := x.send(out); err != nil {
 		return nil, err
 	}
 	resp, err := x.receive(req)
@@ -115,13 +108,12 @@ func (x *exchange) roundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-func (x *exchange) send(req *http.Request) error {
-	if req.ContentLength <= atOnce {
-		return x.write(req, &x.transport.writers)
+func (x *exchange) send(out *outgoing) error {
+	if out.length <= atOnce {
+		return out.writeTo(x.Conn)
 	}
-	again := *req // the caller gets its request back before it is written
 	sent := make(chan error, 1)
-	go func() { sent <- x.write(&again, &x.transport.writers) }()
+	go func() { sent <- out.writeTo(x.Conn) }()
 	x.sent = sent
 	return nil
 }

@@ -22,7 +22,11 @@ func (t *Transport) conn(ctx context.Context, addr string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newConn(nc, addr), nil
+	c, err := newConn(nc, addr)
+	if err != nil {
+		_ = nc.Close() // it was not used
+	}
+	return c, err
 }
 
 // take is the idle connection that was used last; nil when there is none.

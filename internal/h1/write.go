@@ -1,0 +1,136 @@
+package h1
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// appendHead writes what comes before the body (RFC 9112, 3). It refuses what could
+// be taken for the end of the header, or for another.
+func appendHead(b []byte, req *http.Request) ([]byte, error) {
+	host, err := hostOf(req)
+	switch {
+	case err != nil:
+		return nil, err
+	case !httpguts.ValidHeaderFieldName(req.Method):
+		return nil, fmt.Errorf("invalid method %q", req.Method)
+	case !hasLength(req):
+		return nil, errors.New("the length of the request is not known")
+	}
+	b = append(append(append(b, req.Method...), ' '), req.URL.RequestURI()...)
+	b = append(append(append(b, " HTTP/1.1\r\nHost: "...), host...), "\r\n"...)
+	for name, values := range req.Header {
+		if b, err = appendField(b, name, values); err != nil {
+			return nil, err
+		}
+	}
+	if req.ContentLength > 0 || req.Method == http.MethodPost {
+		b = append(strconv.AppendInt(append(b, "Content-Length: "...), req.ContentLength, 10), "\r\n"...)
+	}
+	return append(b, "\r\n"...), nil
+}
+
+// hostOf is what the request names as its server.
+func hostOf(req *http.Request) (string, error) {
+	host := req.Host
+	if host == "" {
+		host = req.URL.Host
+	}
+	host, err := httpguts.PunycodeHostPort(host)
+	if err != nil || !httpguts.ValidHostHeader(host) {
+		return "", errors.New("invalid host")
+	}
+	if zone, end := strings.LastIndexByte(host, '%'), strings.LastIndexByte(host, ']'); zone >= 0 && zone < end {
+		host = host[:zone] + host[end:] // it means nothing elsewhere (RFC 6874, 4)
+	}
+	return host, nil
+}
+
+func hasLength(req *http.Request) bool {
+	return req.ContentLength > 0 || req.ContentLength == 0 && (req.Body == nil || req.Body == http.NoBody)
+}
+
+// appendField writes a field, but for those that are not the caller's to set.
+func appendField(b []byte, name string, values []string) ([]byte, error) {
+	if !httpguts.ValidHeaderFieldName(name) {
+		return nil, fmt.Errorf("invalid header field name %q", name)
+	}
+	switch name {
+	case "Host", "Content-Length", "Transfer-Encoding", "Trailer":
+		return b, nil
+	}
+	for _, v := range values {
+		if !httpguts.ValidHeaderFieldValue(v) {
+			return nil, fmt.Errorf("invalid value of header field %q", name) // which may be a secret
+		}
+		b = append(append(append(append(b, name...), ": "...), strings.Trim(v, " \t")...), "\r\n"...)
+	}
+	return b, nil
+}
+
+// outgoing is a request that is ready to be written.
+type outgoing struct {
+	writers *sync.Pool // of *bufio.Writer, where writer is from
+	writer  *bufio.Writer
+	head    []byte // in the free space of writer
+	body    io.Reader
+	length  int64
+}
+
+func (t *Transport) outgoing(req *http.Request) (*outgoing, error) {
+	w, ok := t.writers.Get().(*bufio.Writer)
+	if !ok {
+		w = bufio.NewWriter(nil)
+	}
+	out := &outgoing{writers: &t.writers, writer: w, body: req.Body, length: req.ContentLength}
+	var err error
+	if out.head, err = appendHead(w.AvailableBuffer(), req); err != nil {
+		out.done()
+	}
+	return out, err
+}
+
+func (out *outgoing) done() {
+	out.writer.Reset(nil)
+	out.writers.Put(out.writer)
+}
+
+// writeTo writes it. It is to be called once.
+func (out *outgoing) writeTo(c net.Conn) error {
+	defer out.done()
+	out.writer.Reset(c)
+	_, _ = out.writer.Write(out.head) // an error is Flush's too
+	if out.length > 0 {
+		n, err := io.Copy(&exactly{out.writer, out.length}, out.body)
+		if err == nil && n < out.length {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return out.writer.Flush()
+}
+
+// exactly lets no byte through beyond the announced ones, which a server would take
+// for the next request.
+type exactly struct {
+	w    io.Writer
+	left int64
+}
+
+func (e *exactly) Write(p []byte) (int, error) {
+	if e.left -= int64(len(p)); e.left < 0 {
+		return 0, errors.New("the request is longer than announced")
+	}
+	return e.w.Write(p)
+}
