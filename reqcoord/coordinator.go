@@ -29,9 +29,9 @@ type Coordinator struct {
 	mu     sync.Mutex
 	lastID uint64
 	calls  map[uint64]*Call
-	idle   chan struct{}     // closed when calls becomes empty; nil when nobody waits
-	limits map[string]Limits // by upstream, Everywhere or EachPrincipal
-	gates  map[gateID]*gate  // those in use
+	idle   chan struct{}    // closed when calls becomes empty; nil when nobody waits
+	limits map[string]Share // by upstream, Everywhere or EachPrincipal
+	gates  map[gateID]*gate // those in use
 }
 
 // Names under which New takes limits that are not an upstream's. Who waits for a
@@ -45,7 +45,22 @@ const (
 // EachPrincipal; what is not in it has none. With EachPrincipal nobody gets all
 // the turns, or places to wait, that principals share.
 func New(limits map[string]Limits, now func() time.Time) *Coordinator {
-	return &Coordinator{now: now, calls: map[uint64]*Call{}, limits: limits, gates: map[gateID]*gate{}}
+	c := &Coordinator{now: now, calls: map[uint64]*Call{}, limits: map[string]Share{}, gates: map[gateID]*gate{}}
+	for name, l := range limits {
+		c.limits[name] = Share{Key: keyOf(name), Limits: l}
+	}
+	return c
+}
+
+// keyOf is what errors call the limits under this name.
+func keyOf(name string) string {
+	switch name {
+	case Everywhere:
+		return "this gateway"
+	case EachPrincipal:
+		return "this caller"
+	}
+	return "upstream " + strconv.Quote(name)
 }
 
 // About says what a call is; it is shown in snapshots.
@@ -64,8 +79,20 @@ type Call struct {
 
 	coord  *Coordinator
 	cancel context.CancelCauseFunc
-	turns  []func() // each gives a turn back
-	place  atomic.Pointer[func() int]
+	turns  []turn
+	place  atomic.Pointer[place] // nil: it does not wait
+}
+
+// turn is one that a call has.
+type turn struct {
+	gate  *gate
+	began time.Time
+}
+
+// place is one in a queue.
+type place struct {
+	gate   *gate
+	waiter *waiter
 }
 
 // Begin enters a call. The returned context is the call's own: it keeps the
@@ -106,21 +133,23 @@ type gateID struct{ key, who string }
 // each share, then at its upstream. So nobody keeps an upstream busy by waiting,
 // and nobody fills the process alone. Errors: *OverloadError, or the cause of ctx.
 func (c *Call) Admit(ctx context.Context, shares ...Share) error {
-	for _, s := range c.shares(shares) {
-		if err := c.admitTo(ctx, s, false); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.admit(ctx, c.under(shares), false)
 }
 
 // AdmitPromised is Admit for a call whose client has been promised an outcome: it
 // waits however many do already, and for as long as it takes. Such calls take no
 // place in the queue from others. Errors: the cause of ctx.
 func (c *Call) AdmitPromised(ctx context.Context, shares ...Share) error {
-	for _, s := range c.shares(shares) {
-		s.Limits.QueueTimeout = 0
-		if err := c.admitTo(ctx, s, true); err != nil {
+	return c.admit(ctx, c.under(shares), true)
+}
+
+func (c *Call) admit(ctx context.Context, all []Share, promised bool) error {
+	c.turns = make([]turn, 0, len(all))
+	for _, s := range all {
+		if promised {
+			s.Limits.QueueTimeout = 0
+		}
+		if err := c.admitTo(ctx, s, promised); err != nil {
 			return err
 		}
 	}
@@ -131,7 +160,7 @@ func (c *Call) AdmitPromised(ctx context.Context, shares ...Share) error {
 // while there is a turn, or a place to wait for one. It is for who has to promise
 // something before the call is admitted, and a hint: somebody else may be faster.
 func (c *Call) Room(shares ...Share) error {
-	for _, s := range c.shares(shares) {
+	for _, s := range c.under(shares) {
 		g := c.coord.enterGate(s)
 		err := g.room(c.Principal)
 		c.coord.leaveGate(g)
@@ -142,48 +171,50 @@ func (c *Call) Room(shares ...Share) error {
 	return nil
 }
 
-// shares are all that the call is under and that limit it.
-func (c *Call) shares(policy []Share) []Share {
+// under lists all that limits the call.
+func (c *Call) under(policy []Share) []Share {
 	limits := c.coord.limits
-	own := Share{Key: "this caller", Who: c.Principal, Limits: limits[EachPrincipal]}
-	all := Share{Key: "this gateway", Limits: limits[Everywhere]}
-	upstream := Share{Key: "upstream " + strconv.Quote(c.Upstream), Limits: limits[c.Upstream]}
-	every := slices.Concat([]Share{own, all}, policy, []Share{upstream})
-	return slices.DeleteFunc(every, func(s Share) bool { return s.Limits.Concurrency == 0 })
+	own := limits[EachPrincipal]
+	own.Who = c.Principal
+	all := append(make([]Share, 0, 3+len(policy)), own, limits[Everywhere])
+	all = append(append(all, policy...), limits[c.Upstream])
+	return slices.DeleteFunc(all, func(s Share) bool { return s.Limits.Concurrency == 0 })
 }
 
 func (c *Call) admitTo(ctx context.Context, s Share, promised bool) error {
 	g := c.coord.enterGate(s)
 	w, err := g.enter(c.Principal, promised)
+	if w != nil {
+		c.place.Store(&place{g, w})
+		err = g.wait(ctx, w, s.Limits.QueueTimeout)
+		c.place.Store(nil)
+	}
 	if err != nil {
 		c.coord.leaveGate(g)
 		return err
 	}
-	place := func() int { return g.ahead(w) }
-	c.place.Store(&place)
-	err = g.wait(ctx, w, s.Limits.QueueTimeout)
-	c.place.Store(nil)
-	if err != nil {
-		c.coord.leaveGate(g)
-		return err
-	}
-	began := c.coord.now()
-	c.turns = append(c.turns, func() {
-		g.ended(c.coord.now().Sub(began))
-		g.release(c.Principal)
-		c.coord.leaveGate(g)
-	})
+	c.turns = append(c.turns, turn{g, c.coord.now()})
 	return nil
+}
+
+// giveBack ends the turns.
+func (c *Call) giveBack() {
+	now := c.coord.now()
+	for _, t := range c.turns {
+		t.gate.ended(now.Sub(t.began))
+		t.gate.release(c.Principal)
+		c.coord.leaveGate(t.gate)
+	}
 }
 
 // Ahead is about how many calls get their turn before this one, and whether it
 // still waits for one.
 func (c *Call) Ahead() (n int, waits bool) {
-	place := c.place.Load()
-	if place == nil {
+	at := c.place.Load()
+	if at == nil {
 		return 0, false
 	}
-	n = (*place)()
+	n = at.gate.ahead(at.waiter)
 	return n, n > 0
 }
 
@@ -217,9 +248,7 @@ func (c *Call) Cancel(cause error) { c.cancel(cause) }
 // called once, by who called Admit, after the upstream is done with the call.
 func (c *Call) End() {
 	c.cancel(context.Canceled)
-	for _, giveBack := range c.turns {
-		giveBack()
-	}
+	c.giveBack()
 	c.coord.mu.Lock()
 	defer c.coord.mu.Unlock()
 	delete(c.coord.calls, c.ID)

@@ -39,7 +39,7 @@ type gate struct {
 
 	mu      sync.Mutex
 	running int
-	runs    map[string]int       // by principal; never 0
+	runs    map[string]int       // by principal, in a fair gate; never 0
 	waiting int                  // of those that need room in the queue
 	took    time.Duration        // a turn, on average of late; 0: none has ended
 	queues  map[string][]*waiter // by principal; never an empty one
@@ -53,9 +53,7 @@ type waiter struct {
 	turn      chan struct{} // closed when it is the waiter's turn
 }
 
-func newGate(s Share, fair bool) *gate {
-	return &gate{Share: s, fair: fair, runs: map[string]int{}, queues: map[string][]*waiter{}}
-}
+func newGate(s Share, fair bool) *gate { return &gate{Share: s, fair: fair} }
 
 // leavesRoom tells whether who has so many of something may take one more of
 // those that are free. One who wants all gets three quarters, a second one three
@@ -67,26 +65,34 @@ func (g *gate) mayRun(principal string) bool {
 	return g.leavesRoom(g.runs[principal], g.Limits.Concurrency-g.running)
 }
 
-// run gives w its turn. g.mu is held.
-func (g *gate) run(w *waiter) {
+// run gives principal a turn. g.mu is held.
+func (g *gate) run(principal string) {
 	g.running++
-	g.runs[w.principal]++
-	close(w.turn)
+	if !g.fair {
+		return
+	}
+	if g.runs == nil {
+		g.runs = map[string]int{}
+	}
+	g.runs[principal]++
 }
 
-// enter takes a turn, or a place in the queue.
+// enter takes a turn, or a place in the queue; nil: it is a turn.
 func (g *gate) enter(principal string, promised bool) (*waiter, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := g.refusal(principal); err != nil && !promised {
 		return nil, err
 	}
-	w := &waiter{principal: principal, promised: promised, turn: make(chan struct{})}
 	if g.mayRun(principal) {
-		g.run(w)
-		return w, nil
+		g.run(principal)
+		return nil, nil
 	}
+	w := &waiter{principal: principal, promised: promised, turn: make(chan struct{})}
 	g.count(w, 1)
+	if g.queues == nil {
+		g.queues = map[string][]*waiter{}
+	}
 	if len(g.queues[principal]) == 0 {
 		g.order = append(g.order, principal)
 	}
@@ -168,7 +174,9 @@ func (g *gate) release(principal string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.running--
-	if g.runs[principal]--; g.runs[principal] == 0 {
+	if g.runs[principal] > 1 {
+		g.runs[principal]--
+	} else {
 		delete(g.runs, principal)
 	}
 	i := slices.IndexFunc(g.order, g.mayRun)
@@ -178,7 +186,8 @@ func (g *gate) release(principal string) {
 	next := g.order[i]
 	g.order = slices.Delete(g.order, i, i+1)
 	queue := g.queues[next]
-	g.run(queue[0])
+	g.run(next)
+	close(queue[0].turn)
 	g.count(queue[0], -1)
 	if g.setQueue(next, queue[1:]); len(queue) > 1 {
 		g.order = append(g.order, next)
