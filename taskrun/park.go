@@ -178,7 +178,7 @@ func (r *Runner) start(ctx context.Context, call Call, claimed *taskroute.Record
 	x.hold(claimed)
 	x.continueFrom(claimed)
 	x.wake() // for what has changed before the record was watched
-	go x.dispatch(callCtx, params)
+	r.crew.run(func() { x.dispatch(callCtx, params) })
 	x.detach()
 }
 

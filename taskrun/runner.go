@@ -72,6 +72,7 @@ type Runner struct {
 	metrics   *metrics
 	log       *zap.Logger
 
+	crew     crew          // runs the calls
 	busy     group         // what a drain waits for beside the calls in flight
 	draining chan struct{} // closed when no record is to be taken up any more
 	quit     chan struct{} // closed when no write is to be repeated any more
@@ -84,6 +85,7 @@ func New(store *taskroute.Store, coord *reqcoord.Coordinator, upstreams map[stri
 		metrics: newMetrics(o.Metrics, coord), log: o.Log,
 		draining: make(chan struct{}), quit: make(chan struct{}),
 	}
+	r.crew = crew{next: make(chan func()), over: r.quit}
 	r.lease.Store(&lease{holder: rand.Text()}) // somebody new, of whom nobody has heard
 	return r
 }
@@ -200,7 +202,7 @@ func (r *Runner) Call(ctx context.Context, c Call, observe Observer) (Outcome, e
 		rec, err := x.enroll(ctx, taskroute.Task)
 		switch {
 		case err == nil:
-			go x.dispatch(callCtx, c.Params)
+			r.crew.run(func() { x.dispatch(callCtx, c.Params) })
 			x.detach()
 			return Outcome{Task: rec}, nil
 		case ctx.Err() != nil, overLimit(err):
@@ -209,6 +211,6 @@ func (r *Runner) Call(ctx context.Context, c Call, observe Observer) (Outcome, e
 		}
 		promoteAfter = r.opts.Recheck
 	}
-	go x.dispatch(callCtx, c.Params)
+	r.crew.run(func() { x.dispatch(callCtx, c.Params) })
 	return x.attend(ctx, promoteAfter)
 }
