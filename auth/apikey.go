@@ -35,9 +35,10 @@ func (a *APIKeys) Authenticate(req *http.Request, _ *Resource) (Identity, error)
 	}
 	sum := sha256.Sum256([]byte(key))
 	var found *APIKey
-	for _, k := range a.keys() { // all of them, so that the time taken tells nothing
-		if subtle.ConstantTimeCompare(k.SHA256[:], sum[:]) == 1 {
-			found = &k
+	keys := a.keys()
+	for i := range keys { // all of them, so that the time taken tells nothing
+		if subtle.ConstantTimeCompare(keys[i].SHA256[:], sum[:]) == 1 {
+			found = &keys[i]
 		}
 	}
 	if found == nil {

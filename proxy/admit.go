@@ -119,16 +119,19 @@ func (h *Handler) routeOf(w http.ResponseWriter, req *http.Request) (*route, err
 // checkContent wants JSON as it is, so that nobody who looks at the body, here or
 // before, takes it for something else.
 func checkContent(h http.Header) error {
-	types := h.Values("Content-Type")
-	t, params, err := mime.ParseMediaType(strings.Join(types, ","))
-	charset := params["charset"]
-	if err != nil || len(types) != 1 || t != "application/json" || (charset != "" && !strings.EqualFold(charset, "utf-8")) {
+	if types := h.Values("Content-Type"); len(types) != 1 || types[0] != jsonType[0] && !isJSON(types[0]) {
 		return refuse(http.StatusUnsupportedMediaType, wire.CodeInvalidRequest, "Unsupported media type: Content-Type must be application/json, once and in UTF-8")
 	}
 	if coding := strings.Join(h.Values("Content-Encoding"), ","); coding != "" && !strings.EqualFold(coding, "identity") {
 		return refuse(http.StatusUnsupportedMediaType, wire.CodeInvalidRequest, "Unsupported content coding: send the body as it is, without Content-Encoding")
 	}
 	return nil
+}
+
+func isJSON(contentType string) bool {
+	t, params, err := mime.ParseMediaType(contentType)
+	charset := params["charset"]
+	return err == nil && t == jsonType[0] && (charset == "" || strings.EqualFold(charset, "utf-8"))
 }
 
 // readBody reads at most the limit, within the time for it. The deadline is

@@ -233,7 +233,10 @@ func (h *Handler) call(ctx context.Context, x *exchange, out *responder) (wire.R
 	if err := h.descend(front, x); err != nil {
 		return nil, err
 	}
-	return h.methodOf(x)(x.onBehalf(ctx), x, out) // it may be another upstream's by now
+	if x.route == x.front {
+		return h.methodOf(x)(front, x, out)
+	}
+	return h.methodOf(x)(x.onBehalf(ctx), x, out) // it is another upstream's by now
 }
 
 func (h *Handler) methodOf(x *exchange) method {

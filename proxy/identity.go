@@ -113,15 +113,21 @@ func (x *exchange) onBehalf(ctx context.Context) context.Context {
 // which an intermediary must not drop (streamable-http, Server Behavior for
 // Custom Headers), and what configuration says may be kept.
 func (x *exchange) keptHeaders() http.Header {
-	out := http.Header{}
+	var out http.Header
+	keep := func(name string, values []string) {
+		if out == nil {
+			out = http.Header{}
+		}
+		out[name] = values
+	}
 	for name, values := range x.header {
 		if strings.HasPrefix(name, wire.HeaderParam) {
-			out[name] = values
+			keep(name, values)
 		}
 	}
 	for _, f := range x.route.Forward {
 		if values := x.header.Values(f.Name); f.Keep && len(values) > 0 {
-			out[http.CanonicalHeaderKey(f.As)] = values
+			keep(http.CanonicalHeaderKey(f.As), values)
 		}
 	}
 	return out

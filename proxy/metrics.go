@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/http"
 	"strconv"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -11,8 +12,8 @@ import (
 )
 
 type metrics struct {
-	requests *prometheus.CounterVec
-	decided  *prometheus.CounterVec
+	requests *counters[answerLabels]
+	decided  *counters[decisionLabels]
 	limited  *prometheus.CounterVec
 	missing  *prometheus.CounterVec
 }
@@ -22,12 +23,12 @@ func newMetrics(reg prometheus.Registerer, q *quotas) *metrics {
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "taskgate_listen_streams", Help: "Open streams of subscriptions/listen."},
 		func() float64 { return float64(q.streams.Taken()) })
 	return &metrics{
-		requests: f.NewCounterVec(prometheus.CounterOpts{
+		requests: newCounters[answerLabels](f.NewCounterVec(prometheus.CounterOpts{
 			Name: "taskgate_requests_total", Help: "Answered requests by upstream, method, HTTP status and JSON-RPC error code (0: a result).",
-		}, []string{"upstream", "method", "status", "code"}),
-		decided: f.NewCounterVec(prometheus.CounterOpts{
+		}, []string{"upstream", "method", "status", "code"})),
+		decided: newCounters[decisionLabels](f.NewCounterVec(prometheus.CounterOpts{
 			Name: "taskgate_decisions_total", Help: "Tool calls by the policy rule that decided them.",
-		}, []string{"upstream", "rule"}),
+		}, []string{"upstream", "rule"})),
 		limited: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "taskgate_limited_total", Help: "Requests refused with status 429, by reason (as data.reason of the error).",
 		}, []string{"reason"}),
@@ -35,6 +36,51 @@ func newMetrics(reg prometheus.Registerer, q *quotas) *metrics {
 			Name: "taskgate_aggregate_missing_total", Help: "Lists of several upstreams in which this one is missing, or not whole.",
 		}, []string{"upstream"}),
 	}
+}
+
+// labels are those of one counter.
+type labels interface {
+	comparable
+	values() []string
+}
+
+type answerLabels struct {
+	upstream, method string
+	status, code     int
+}
+
+func (l answerLabels) values() []string {
+	return []string{l.upstream, l.method, strconv.Itoa(l.status), strconv.Itoa(l.code)}
+}
+
+type decisionLabels struct{ upstream, rule string }
+
+func (l decisionLabels) values() []string { return []string{l.upstream, l.rule} }
+
+// counters remember where each counter of a vector is. There are few: no client
+// can fill a label.
+type counters[L labels] struct {
+	all *prometheus.CounterVec
+
+	mu    sync.RWMutex
+	known map[L]prometheus.Counter
+}
+
+func newCounters[L labels](all *prometheus.CounterVec) *counters[L] {
+	return &counters[L]{all: all, known: map[L]prometheus.Counter{}}
+}
+
+func (c *counters[L]) count(l L) {
+	c.mu.RLock()
+	counter := c.known[l]
+	c.mu.RUnlock()
+	if counter == nil {
+		counter = c.all.WithLabelValues(l.values()...)
+		c.mu.Lock()
+		c.known[l] = counter
+		c.mu.Unlock()
+	}
+	counter.Inc()
 }
 
 // answered counts an answer. Methods come from clients, so unknown ones share a
@@ -51,7 +97,7 @@ func (m *metrics) answered(x *exchange, status int, err error) {
 			m.limited.WithLabelValues(reasonOf(rpc)).Inc()
 		}
 	}
-	m.requests.WithLabelValues(up, method, strconv.Itoa(status), strconv.Itoa(code)).Inc()
+	m.requests.count(answerLabels{up, method, status, code})
 }
 
 // reasonOf is the reason in the data of an error that was made here.

@@ -165,6 +165,9 @@ func (o *responder) put(b []byte) error {
 // time: a large answer over a thin line takes as many of these as it needs.
 const maxPiece = 64 << 10
 
+// jsonType is a value of Content-Type.
+var jsonType = []string{"application/json"}
+
 // finish writes the answer. It is called once, last.
 func (o *responder) finish(status int, msg wire.Message) {
 	o.mu.Lock()
@@ -184,7 +187,7 @@ func (o *responder) finish(status int, msg wire.Message) {
 		return
 	}
 	h := o.w.Header()
-	h.Set("Content-Type", "application/json")
+	h["Content-Type"] = jsonType
 	h.Set("Content-Length", strconv.Itoa(body.Len()))
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(o.retryAfter.Seconds())))))

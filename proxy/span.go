@@ -13,9 +13,8 @@ func (h *Handler) beginSpan(ctx context.Context, x *exchange, began time.Time) c
 	if x == nil {
 		return ctx
 	}
-	meta, _ := x.params.Object("_meta")
 	ctx, x.span = h.opts.Tracing.Request(ctx, tracing.Request{
-		Began: began, Header: x.header, Meta: meta, Method: x.msg.Method,
+		Began: began, Header: x.header, Meta: x.params.Get("_meta"), Method: x.msg.Method,
 	})
 	return ctx
 }

@@ -76,7 +76,7 @@ func (h *Handler) run(ctx context.Context, x *exchange, out *responder, call tas
 // noteDecision says why a call is treated as it is. Rules are written by
 // operators, so their names are few enough for a label.
 func (h *Handler) noteDecision(ctx context.Context, x *exchange, tool string, d policy.Decision) {
-	h.metrics.decided.WithLabelValues(x.route.Name, d.Rule).Inc()
+	h.metrics.decided.count(decisionLabels{x.route.Name, d.Rule})
 	h.opts.Tracing.Decided(ctx, x.route.Name, tool, d)
 	if entry := h.opts.Log.Check(zap.DebugLevel, "decided"); entry != nil {
 		entry.Write(zap.String("upstream", x.route.Name), zap.String("tool", tool), zap.String("rule", d.Rule), zap.String("source", d.Source),

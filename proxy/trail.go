@@ -35,11 +35,11 @@ func (x *exchange) traceOutcome(o taskrun.Outcome) {
 // record writes the trail of an answered request down. A flood that the quota has
 // kept off leaves none: nothing was done, and metrics count it.
 func (h *Handler) record(x *exchange, status int, err error) {
-	if x == nil || errors.As(err, new(*overQuota)) {
+	if x == nil || err != nil && errors.As(err, new(*overQuota)) {
 		return
 	}
 	e := x.trail
-	denied, failed := errors.As(err, new(*auth.Denied)), err != nil || e.Outcome == audit.Failed
+	denied, failed := err != nil && errors.As(err, new(*auth.Denied)), err != nil || e.Outcome == audit.Failed
 	if !denied && (x.identity.Method == "" || !failed && reads(x.msg.Method) && !h.opts.AuditReads) {
 		return
 	}

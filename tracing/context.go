@@ -21,10 +21,10 @@ func extract(from propagation.TextMapCarrier) trace.SpanContext {
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), from))
 }
 
-func fromMeta(meta wire.Object) trace.SpanContext {
+func fromMeta(meta wire.Raw) trace.SpanContext {
 	carrier := propagation.MapCarrier{}
 	for _, name := range []string{traceparent, tracestate} {
-		carrier[name], _ = wire.String(meta.Get(name))
+		carrier[name], _ = wire.String(wire.Lookup(meta, name))
 	}
 	return extract(carrier)
 }

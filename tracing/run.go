@@ -58,6 +58,9 @@ func Ended(span trace.Span, kind, status string, code int) {
 // Origin names the span of ctx, for a Run that may be at another replica; "" when
 // there is none.
 func Origin(ctx context.Context) string {
+	if !trace.SpanContextFromContext(ctx).IsValid() {
+		return ""
+	}
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	return carrier.Get(traceparent)

@@ -55,7 +55,7 @@ func New(p trace.TracerProvider, lists func(upstream, tool string) bool) *Tracer
 type Request struct {
 	Began  time.Time
 	Header http.Header
-	Meta   wire.Object // its params._meta
+	Meta   wire.Raw // its params._meta
 	Method string
 }
 
@@ -115,6 +115,9 @@ func (t *Tracer) start(ctx context.Context, name, upstream, tool string, options
 // answered: the HTTP status, the JSON-RPC code, 0 for a result, and what else
 // there is to say, "" for nothing.
 func Answered(span trace.Span, upstream string, status, code int, outcome string) {
+	if !span.IsRecording() {
+		return
+	}
 	span.SetAttributes(attrUpstream.String(upstream), attrHTTP.Int(status))
 	if outcome != "" {
 		span.SetAttributes(attrOutcome.String(outcome))

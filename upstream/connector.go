@@ -197,6 +197,9 @@ func speak[T any](ctx context.Context, h *Connector, r Request, f func(dialect) 
 }
 
 func (h *Connector) count(err error) {
+	if err == nil {
+		return
+	}
 	var e *Error
 	if errors.As(err, &e) {
 		h.metrics.failures.WithLabelValues(string(e.Kind)).Inc()

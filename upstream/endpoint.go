@@ -32,52 +32,57 @@ func newEndpoint(at *url.URL, o Options, running *sync.WaitGroup) *endpoint {
 
 // exchange implements line: what belongs to a request is on its response stream.
 func (e *endpoint) exchange(ctx context.Context, out outgoing, receive func(wire.Message)) (answer, error) {
-	var sent atomic.Bool
 	stream, closeStream := context.WithCancel(context.WithoutCancel(ctx))
-	abandon := sync.OnceFunc(func() {
-		if out.abandon != nil {
-			out.abandon()
-		}
-	})
-	giveUp := func() {
-		if sent.Load() {
-			abandon()
-		}
-		closeStream()
-	}
-	defer e.after(ctx, giveUp)()
+	p := &posting{outgoing: out, close: closeStream}
+	defer e.after(ctx, p.giveUp)()
 
-	a, err := e.request(stream, closeStream, out, &sent, receive)
+	a, err := e.request(stream, p, receive)
 	switch {
 	case ctx.Err() != nil:
-		giveUp() // here too: the request may have got out since ctx ended
+		p.giveUp() // here too: the request may have got out since ctx ended
 		// A response now is what the upstream says of a cancelled request.
 		return answer{}, ended(ctx, nil)
 	case isKind(err, TooLarge):
-		giveUp()
+		p.giveUp()
 	case err != nil:
-		closeStream()
+		p.close()
 	}
 	return a, err
 }
 
-// request is an exchange without the ways to end it early. After a response
-// closeStream is called later, by drain.
-func (e *endpoint) request(ctx context.Context, closeStream func(), out outgoing, sent *atomic.Bool, receive func(wire.Message)) (answer, error) {
-	resp, err := e.do(ctx, http.MethodPost, wire.Request(out.id, out.method, out.params), out.header, sent)
+// posting is a request on its way, and the stream that comes back.
+type posting struct {
+	outgoing
+	close     func() // ends the stream
+	sent      atomic.Bool
+	abandoned sync.Once
+}
+
+// giveUp ends it early.
+func (p *posting) giveUp() {
+	if p.sent.Load() && p.abandon != nil {
+		p.abandoned.Do(p.abandon)
+	}
+	p.close()
+}
+
+// request is an exchange without the ways to end it early. After a response the
+// stream may be closed later, by drain.
+func (e *endpoint) request(ctx context.Context, p *posting, receive func(wire.Message)) (answer, error) {
+	resp, err := e.do(ctx, http.MethodPost, wire.Request(p.id, p.method, p.params), p.header, &p.sent)
 	if err != nil {
 		return answer{}, err
 	}
-	a, err := e.read(resp, out, receive)
+	a, err := e.read(resp, &p.outgoing, receive)
 	if err != nil {
 		resp.Body.Close()
 		return answer{}, err
 	}
 	if a.whole {
 		resp.Body.Close()
-		closeStream()
+		p.close()
 	} else {
-		e.drain(resp.Body, closeStream)
+		e.drain(resp.Body, p.close)
 	}
 	return a, nil
 }
@@ -117,6 +122,9 @@ func within(ctx context.Context, d time.Duration, step string, f func(context.Co
 }
 
 func isKind(err error, kind ErrorKind) bool {
+	if err == nil {
+		return false
+	}
 	var e *Error
 	return errors.As(err, &e) && e.Kind == kind
 }

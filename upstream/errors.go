@@ -100,6 +100,9 @@ func (r *refusal) Error() string {
 // nil. An error about a call that may have run can have a refusal in it too:
 // of something that was sent while it ran.
 func unread(err error) *refusal {
+	if err == nil {
+		return nil
+	}
 	var e *Error
 	var r *refusal
 	if errors.As(err, &e) && !e.MayHaveRun && errors.As(err, &r) {

@@ -178,6 +178,27 @@ func String(raw Raw) (s string, ok bool) {
 	return string(b), err == nil
 }
 
+// nameOf is String for the name of a member.
+func nameOf(raw Raw) (name string, ok bool) {
+	if name, ok = wellKnown[string(raw)]; ok {
+		return name, true
+	}
+	return String(raw)
+}
+
+// wellKnown are the names that most messages have, by how they are written, so that
+// not each message has its own of them.
+var wellKnown = func() map[string]string {
+	names := map[string]string{}
+	for _, list := range [][]string{envelopeMembers, paramMembers, metaMembers, capabilityMembers,
+		{"resultType", "content", "isError", "structuredContent", TasksExtension}} {
+		for _, name := range list {
+			names[`"`+name+`"`] = name
+		}
+	}
+	return names
+}()
+
 // isPlain tells text that is the same within quotes and without.
 func isPlain(text []byte) bool {
 	for _, c := range text {

@@ -24,7 +24,7 @@ func splitObject(raw Raw) (Object, error) {
 	if !s.accept('{') {
 		return nil, errNotObject
 	}
-	o := make(Object, 0, 8) // most have fewer
+	o := make(Object, 0, 4) // most have fewer
 	for !s.accept('}') {
 		if len(o) > 0 && !s.accept(',') {
 			return nil, errSplit
@@ -35,7 +35,7 @@ func splitObject(raw Raw) (Object, error) {
 		}
 		m.Value = s.value()
 		var ok bool
-		if m.Name, ok = String(m.name); !ok || len(m.Value) == 0 {
+		if m.Name, ok = nameOf(m.name); !ok || len(m.Value) == 0 {
 			return nil, errSplit
 		}
 		o = append(o, m)
