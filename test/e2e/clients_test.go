@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -24,8 +25,8 @@ import (
 type tap struct {
 	URL string
 
-	mu      sync.Mutex
-	methods []string
+	mu       sync.Mutex
+	requests []*http.Request
 }
 
 func startTap(t testing.TB, endpoint string) *tap {
@@ -39,7 +40,7 @@ func startTap(t testing.TB, endpoint string) *tap {
 		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = target.Scheme, target.Host, target.Host
 		tp.mu.Lock()
 		defer tp.mu.Unlock()
-		tp.methods = append(tp.methods, r.In.Header.Get(wire.HeaderMethod))
+		tp.requests = append(tp.requests, r.In)
 	}}
 	server := httptest.NewServer(forward)
 	t.Cleanup(func() {
@@ -50,11 +51,19 @@ func startTap(t testing.TB, endpoint string) *tap {
 	return tp
 }
 
-// asked are the methods of the client's requests so far.
-func (tp *tap) asked() []string {
+// seen are the client's requests so far.
+func (tp *tap) seen() []*http.Request {
 	tp.mu.Lock()
 	defer tp.mu.Unlock()
-	return slices.Clone(tp.methods)
+	return slices.Clone(tp.requests)
+}
+
+// asked are their methods.
+func (tp *tap) asked() (methods []string) {
+	for _, r := range tp.seen() {
+		methods = append(methods, r.Header.Get(wire.HeaderMethod))
+	}
+	return methods
 }
 
 const (
@@ -134,29 +143,6 @@ func TestExtTasksCancels(t *testing.T) {
 	seen := extTasks(t, g.Endpoint, longTool, lasting(600, 600), "cancel")
 	if seen.Status != wire.StatusCancelled {
 		t.Errorf("outcome: %s (%s), want cancelled", seen.Status, seen.Error)
-	}
-}
-
-// A server need not give roots/list any params, and the Go SDK fails a call whose
-// question has none.
-func TestTheGoSDKIsAskedForRoots(t *testing.T) {
-	up := mcptest.NewLegacy(mcptest.Tool{Name: "folders", Run: func(c *mcptest.Call) (wire.Raw, *wire.Error) {
-		answers, err := c.Ask(mcptest.Question{Key: "r", Method: wire.MethodRoots})
-		return mcptest.Text(string(answers["r"])), err
-	}})
-	g := Start(t, Options{Upstream: up.Start(t)})
-	c := mcp.NewClient(&mcp.Implementation{Name: "go-sdk", Version: "0"}, nil)
-	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: g.Endpoint}, &mcp.ClientSessionOptions{ProtocolVersion: wire.Version})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "folders"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := r.Content[0].(*mcp.TextContent).Text; got != `{"roots":[]}` {
-		t.Errorf("the tool got %s", got)
 	}
 }
 
@@ -259,12 +245,22 @@ func mcpGo(t testing.TB, url, tool string, args arguments) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	r, err := mcpGoClient(ctx, t, url).CallTool(ctx, mcpgo.CallToolRequest{Params: mcpgo.CallToolParams{Name: tool, Arguments: map[string]any(args)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mcpgo.GetTextFromContent(r.Content[0])
+}
+
+// mcpGoClient is mcp-go's client, which has agreed on 2026-07-28.
+func mcpGoClient(ctx context.Context, t testing.TB, url string, options ...mcpgoclient.ClientOption) *mcpgoclient.Client {
+	t.Helper()
 	tr, err := transport.NewStreamableHTTP(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := mcpgoclient.NewClient(tr)
-	defer c.Close()
+	c := mcpgoclient.NewClient(tr, options...)
+	t.Cleanup(func() { c.Close() })
 	if err := c.Start(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -275,11 +271,7 @@ func mcpGo(t testing.TB, url, tool string, args arguments) string {
 	if got := c.ProtocolVersion(); got != wire.Version {
 		t.Errorf("mcp-go speaks %s, want %s", got, wire.Version)
 	}
-	r, err := c.CallTool(ctx, mcpgo.CallToolRequest{Params: mcpgo.CallToolParams{Name: tool, Arguments: map[string]any(args)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return mcpgo.GetTextFromContent(r.Content[0])
+	return c
 }
 
 func parse(t testing.TB, out []byte, into any) {

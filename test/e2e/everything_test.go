@@ -93,7 +93,7 @@ func TestQuestionIsAnsweredByUpdate(t *testing.T) {
 }
 
 // server-everything never answers a call that was cancelled.
-func TestCancelEndsATaskThatTheUpstreamNeverEnds(t *testing.T) {
+func TestEverythingNeverAnswersACancelledCall(t *testing.T) {
 	c := newClient(t, Start(t, Options{Upstream: mcptest.Everything(t, "streamableHttp").URL, Policy: promoteSoon}).Endpoint)
 	id := c.start(t, longTool, lasting(600, 600))
 	within(t, 15*time.Second, "cancelling", func() {
