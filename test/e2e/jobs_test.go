@@ -156,3 +156,43 @@ func goSDKJobs(t *testing.T, tr mcp.Transport, version string) (s jobsSeen) {
 	s.Cancel, s.Cancelled = call("job_cancel", job), call("job_result", job)
 	return s
 }
+
+// What holds for tasks when a gateway dies holds for jobs: the call goes on where its
+// server lets it be found again, and elsewhere its client is told that nobody knows.
+func TestAJobOutlivesAKilledGateway(t *testing.T) {
+	server := mcptest.Everything(t, "streamableHttp")
+	g := Start(t, Options{Upstream: server.URL, Policy: jobsAtOnce})
+	c := newClient(t, g.Endpoint)
+	without := mcptest.WithCapabilities(mcptest.NoCapabilities)
+	start := func(seconds float64) (id string) {
+		t.Helper()
+		state, _ := resultOf(t, c.call(t, longTool, lasting(seconds, 2*seconds), without)).Object("structuredContent")
+		id, _ = wire.String(state.Get("jobId"))
+		c.progressed(t, id)
+		return id
+	}
+	end := func(id string) (r mcptest.Reply) {
+		t.Helper()
+		Eventually(t, "the end of the job", func() bool {
+			r = c.call(t, "job_result", arguments{"jobId": id, "wait": 5}, without)
+			return r.Err() != nil || !strings.HasPrefix(r.Text(), "Job ")
+		})
+		return r
+	}
+
+	id := start(6)
+	g.Kill()
+	g.Restart(t)
+	if got := end(id); !strings.HasPrefix(got.Text(), "Long running operation completed. Duration: 6 seconds") {
+		t.Errorf("result: %s", got.Body)
+	}
+
+	id = start(600)
+	g.Kill()
+	server.Kill()
+	server.Start()
+	g.Restart(t)
+	if got := end(id); got.Err() == nil || !strings.Contains(string(got.Err().Data), "outcome_unknown") {
+		t.Errorf("the outcome that nobody knows: %s", got.Body)
+	}
+}
