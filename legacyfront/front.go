@@ -64,7 +64,8 @@ func New(store *taskroute.Store, o Options) *Front {
 // CloseStreams ends what waits for clients.
 func (f *Front) CloseStreams() { close(f.closing) }
 
-// Wait waits until no call runs any more, or until ctx ends.
+// Wait waits until no call runs any more, or until ctx ends. By then no request may
+// be served any more, so that what runs has no connection.
 func (f *Front) Wait(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {

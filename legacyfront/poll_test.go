@@ -1,38 +1,16 @@
 package legacyfront_test
 
 import (
-	"context"
 	"net/http"
-	"net/http/httptest"
 	"testing"
-	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 
 	"taskgate/cmd/gateway/app/apptest"
+	"taskgate/internal/mcptest"
 	"taskgate/internal/redistest"
 	"taskgate/wire"
 )
-
-// polledServer is one of the Go SDK whose tool "polled" sends its client away, to
-// come back for the answer, which is there once goOn is closed.
-func polledServer(t *testing.T, goOn <-chan struct{}, store mcp.EventStore) (url string) {
-	t.Helper()
-	server := mcp.NewServer(&mcp.Implementation{Name: "polled", Version: "0"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "polled"}, func(ctx context.Context, r *mcp.CallToolRequest, _ any) (*mcp.CallToolResult, any, error) {
-		r.Extra.CloseSSEStream(mcp.CloseSSEStreamArgs{RetryAfter: 10 * time.Millisecond})
-		<-goOn
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil, nil
-	})
-	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{EventStore: store})
-	s := httptest.NewServer(handler)
-	t.Cleanup(func() {
-		s.CloseClientConnections()
-		s.Close()
-	})
-	return s.URL
-}
 
 // A server that ends its stream to be polled has its client polled too, which may
 // be at another replica; and only where the client knows how to.
@@ -40,7 +18,7 @@ func TestAServerThatWantsToBePolled(t *testing.T) {
 	for version, sentAway := range map[string]bool{"2025-06-18": false, "2025-11-25": true} {
 		t.Run(version, func(t *testing.T) {
 			goOn := make(chan struct{})
-			url, store := polledServer(t, goOn, mcp.NewMemoryEventStore(nil)), redistest.Start(t).URL()
+			url, store := mcptest.Polled(t, goOn), redistest.Start(t).URL()
 			a, b := gateway(t, url, store), gateway(t, url, store)
 			c := open(t, a, version, `{}`)
 			r := c.call(a, "polled")
@@ -51,7 +29,7 @@ func TestAServerThatWantsToBePolled(t *testing.T) {
 						t.Errorf("before the stream ended: %s", last.Data)
 					}
 				}
-				check(t, "retry", last.Retry, 10*time.Millisecond)
+				check(t, "retry", last.Retry, mcptest.PollAfter)
 				r = c.do(http.MethodGet, b, "", wire.HeaderLastEvent, last.ID)
 			}
 			close(goOn)
@@ -63,7 +41,7 @@ func TestAServerThatWantsToBePolled(t *testing.T) {
 // What runs for a client that was sent away is waited for when the gateway stops.
 func TestAPolledCallEndsBeforeItsGatewayDoes(t *testing.T) {
 	goOn := make(chan struct{})
-	url, store := polledServer(t, goOn, mcp.NewMemoryEventStore(nil)), redistest.Start(t).URL()
+	url, store := mcptest.Polled(t, goOn), redistest.Start(t).URL()
 	config := "store: " + store + "\nupstreams: [{name: up, url: \"" + url + "\"}]\ntimeouts: {drain: 20s, holdAfter: 100ms}\n"
 	stopping := apptest.Start(t, zap.NewNop(), config, "defaults: {promoteAfter: 0s}\n")
 	b := apptest.Start(t, zap.NewNop(), config, "defaults: {promoteAfter: 0s}\n").Endpoints()[0]

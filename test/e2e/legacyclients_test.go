@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -64,6 +66,24 @@ func TestLegacyClientsSeeASlowToolAndItsQuestion(t *testing.T) {
 				if got := text(t, s.Result); !strings.Contains(got, c.want) || s.Questions != 1 {
 					t.Errorf("%s: %d questions, result %q, want %q in it", c.tool, s.Questions, got, c.want)
 				}
+			}
+		})
+	}
+}
+
+// A client whose server ends the stream of its call comes back for the answer.
+func TestLegacyClientsThatAreSentAwayComeBack(t *testing.T) {
+	release := make(chan struct{})
+	close(release)
+	g := Start(t, Options{Upstream: mcptest.Polled(t, release)})
+	for name, call := range legacyClients {
+		t.Run(name, func(t *testing.T) {
+			tp := startTap(t, g.Endpoint)
+			if got := text(t, call(t, tp.URL, "polled", arguments{}).Result); got != "done" {
+				t.Errorf("result: %q", got)
+			}
+			if !slices.ContainsFunc(tp.seen(), func(r *http.Request) bool { return r.Header.Get(wire.HeaderLastEvent) != "" }) {
+				t.Error("it has not come back")
 			}
 		})
 	}

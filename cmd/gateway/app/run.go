@@ -96,9 +96,10 @@ func (a *App) drain(front *http.Server) error {
 	err := a.runner.Drain(ctx)
 	if shutErr := <-stopped; shutErr != nil {
 		_ = front.Close() // some client takes nothing
+	} else {
+		a.legacy.Wait(told) // no other call can begin now
 	}
 	a.proxy.WaitStreams(told)
-	a.legacy.Wait(told)
 	if err != nil {
 		return fmt.Errorf("drain: %w", err)
 	}
