@@ -3,7 +3,6 @@ package taskroute
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -122,9 +121,9 @@ func (s *Store) writeNote(ctx context.Context, key string, revision uint64, text
 	case err != nil:
 		return err
 	case revision == 0:
-		return s.backend.Create(ctx, d, rand.Text())
+		return s.backend.Create(ctx, d, newNonce())
 	}
-	return s.backend.Replace(ctx, revision, d, rand.Text())
+	return s.backend.Replace(ctx, revision, d, newNonce())
 }
 
 // noteDoc is the document of a note, sealed like a record.

@@ -5,6 +5,7 @@
 package taskroute
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -132,6 +133,9 @@ type Input struct {
 
 	Unknown Unknown `json:",embed"`
 }
+
+// isZero tells that nothing was asked so far, and nothing need be stored.
+func (in Input) isZero() bool { return reflect.ValueOf(in).IsZero() }
 
 // Question is one server-to-client request of the upstream.
 type Question struct {

@@ -2,7 +2,6 @@ package taskroute
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -105,7 +104,7 @@ func (s *Store) rekey(ctx context.Context, id string, anew func(Doc) (Doc, error
 		if err != nil {
 			return false, err
 		}
-		if err = s.backend.Replace(ctx, old.Revision, d, rand.Text()); !errors.Is(err, ErrConflict) || ctx.Err() != nil {
+		if err = s.backend.Replace(ctx, old.Revision, d, newNonce()); !errors.Is(err, ErrConflict) || ctx.Err() != nil {
 			return err == nil, err
 		}
 	}

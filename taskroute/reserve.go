@@ -2,7 +2,6 @@ package taskroute
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,7 +52,7 @@ func (s *Store) Reserve(ctx context.Context, key, id, instead string, ttl time.D
 	if err != nil {
 		return "", err
 	}
-	nonce := rand.Text()
+	nonce := newNonce()
 	for {
 		err := s.backend.Create(ctx, d, nonce)
 		if err == nil {
@@ -82,7 +81,7 @@ func (s *Store) displace(ctx context.Context, d Doc, instead string) (winner str
 	if res.ID != instead && s.opts.Now().Before(res.Until) {
 		return res.ID, nil
 	}
-	if err := s.backend.Replace(ctx, revision, d, rand.Text()); err != nil {
+	if err := s.backend.Replace(ctx, revision, d, newNonce()); err != nil {
 		return "", fmt.Errorf("reserve again: %w", err)
 	}
 	return "", nil

@@ -29,6 +29,9 @@ const idLength = 26
 // NewID returns an id that nobody can guess (SEP-2663, Security Considerations).
 func NewID() string { return rand.Text() }
 
+// newNonce names a write among the few that a document remembers: 65 random bits.
+func newNonce() string { return rand.Text()[:13] }
+
 // ValidID tells whether id has the form of NewID.
 func ValidID(id string) bool {
 	if len(id) != idLength {
@@ -95,12 +98,16 @@ func NewStore(backend Backend, opts Options) (*Store, error) {
 // Create stores a new record. When it returns nil, tasks/get resolves the id
 // at every replica (contract 3). Errors: ErrFull, *OverLimitError.
 func (s *Store) Create(ctx context.Context, r *Record) error {
-	d, err := s.encode(r, allParts)
+	parts := allParts
+	if r.Input.isZero() {
+		parts &^= partInput
+	}
+	d, err := s.encode(r, parts)
 	if err != nil {
 		return err
 	}
 	d.Limit = s.opts.Limit
-	if err := s.backend.Create(ctx, d, rand.Text()); err != nil {
+	if err := s.backend.Create(ctx, d, newNonce()); err != nil {
 		return fmt.Errorf("create task: %w", err)
 	}
 	r.Revision, r.dirty = 1, 0
@@ -285,7 +292,7 @@ func (s *Store) replace(ctx context.Context, r *Record) error {
 		return err
 	}
 	d.Tell = r.tell
-	if err := s.backend.Replace(ctx, r.Revision, d, rand.Text()); err != nil {
+	if err := s.backend.Replace(ctx, r.Revision, d, newNonce()); err != nil {
 		return err
 	}
 	r.Revision++

@@ -13,7 +13,7 @@ import (
 // keys names everything in Redis. What is in braces decides the slot.
 type keys struct{ prefix string }
 
-// task is a hash: rev, nonces, index, expires and a field per part.
+// task is a hash: rev, nonces, index and a field per part.
 func (k keys) task(id string) string { return k.prefix + "task:{" + id + "}" }
 
 // tomb is a string, the owner; it outlives the task's hash.

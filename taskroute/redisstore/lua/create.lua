@@ -22,7 +22,7 @@ if KEYS[3] then
     return {-1, open, bytes}
   end
 end
-redis.call('HSET', KEYS[1], 'rev', 1, 'nonces', ARGV[1], 'index', ARGV[2], 'expires', ARGV[3], unpack(ARGV, 13))
+redis.call('HSET', KEYS[1], 'rev', 1, 'nonces', ARGV[1], 'index', ARGV[2], unpack(ARGV, 13))
 if ARGV[3] ~= '0' then
   redis.call('PEXPIREAT', KEYS[1], ARGV[3])
   if tonumber(ARGV[4]) > tonumber(ARGV[3]) then
