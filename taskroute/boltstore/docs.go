@@ -126,7 +126,10 @@ func (s *Store) put(tx *bbolt.Tx, d taskroute.Doc, old *header, h header) error 
 			continue
 		}
 		key := partKey(d.ID, taskroute.Part(p))
-		more.Bytes += int64(len(part) - len(tasks.Get(key)))
+		more.Bytes += int64(len(part))
+		if old != nil {
+			more.Bytes -= int64(len(tasks.Get(key)))
+		}
 		if err := tasks.Put(key, part); err != nil {
 			return err
 		}
