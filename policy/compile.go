@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"sync"
 
 	"cel.dev/cel-go/cel"
@@ -28,8 +27,9 @@ func compile(contents []content, sees Sees) (*Set, Findings) {
 	if c.findings.Failed() {
 		return nil, c.findings
 	}
-	jobs := c.fallback.decision.makesJobs() || slices.ContainsFunc(c.rules, func(r *rule) bool { return r.decision.makesJobs() })
-	return &Set{rules: c.rules, fallback: c.fallback, warnings: c.findings, hash: hashOf(contents), jobs: jobs}, c.findings
+	set := &Set{rules: c.rules, fallback: c.fallback, warnings: c.findings, hash: hashOf(contents)}
+	set.findJobs()
+	return set, c.findings
 }
 
 type compiler struct {

@@ -1,5 +1,7 @@
 package policy
 
+import "slices"
+
 // The tools by which clients that declare no tasks reach theirs, which are called
 // jobs there. Each endpoint may put a prefix before the names.
 const (
@@ -19,15 +21,16 @@ func (d Decision) makesJobs() bool { return d.Undeclared == Jobs && d.Task != Fo
 // OffersJobs tells whether there is a rule by which calls to the upstream can
 // become jobs.
 func (s *Set) OffersJobs(upstream string) bool {
-	if !s.jobs {
-		return false
-	}
-	for _, r := range s.rules {
-		if r.decision.makesJobs() && r.upstream.matches(upstream) {
-			return true
+	return slices.ContainsFunc(s.jobs, func(r *rule) bool { return r == s.fallback || r.upstream.matches(upstream) })
+}
+
+// findJobs finds the rules by which calls can become jobs.
+func (s *Set) findJobs() {
+	for _, r := range append(slices.Clone(s.rules), s.fallback) {
+		if r.decision.makesJobs() {
+			s.jobs = append(s.jobs, r)
 		}
 	}
-	return s.fallback.decision.makesJobs()
 }
 
 // MakesJobs tells whether calls of the tool can become jobs, whatever their
@@ -36,7 +39,7 @@ func (s *Set) MakesJobs(upstream, tool string) bool { return s.jobRule(upstream,
 
 // jobRule is the first rule by which calls of the tool can become jobs; nil: none.
 func (s *Set) jobRule(upstream, tool string) *rule {
-	if !s.jobs {
+	if len(s.jobs) == 0 {
 		return nil
 	}
 	for _, r := range s.candidatesFor(upstream, tool) {

@@ -24,7 +24,7 @@ type Set struct {
 	fallback *rule // what no rule matches
 	warnings Findings
 	hash     string
-	jobs     bool // some call can become a job
+	jobs     []*rule // by which calls can become jobs
 	// onEvalError is called once for each rule whose condition fails; may be nil.
 	onEvalError func(EvalError)
 

@@ -30,13 +30,13 @@ func (h *Handler) jobToolOf(ctx context.Context, x *exchange) *jobTool {
 
 // jobToolNamed finds it by what is known of the upstream.
 func (h *Handler) jobToolNamed(x *exchange) *jobTool {
-	if x.msg.Method != "tools/call" {
+	if x.msg.Method != "tools/call" || !h.offersJobs(x.route) {
 		return nil
 	}
 	name, _ := wire.String(x.params.Get("name"))
 	name, ok := strings.CutPrefix(name, x.route.JobPrefix)
 	for i := range jobTools {
-		if t := &jobTools[i]; ok && t.name == name && h.offersJobs(x.route) && x.route.takenJobTool() == "" {
+		if t := &jobTools[i]; ok && t.name == name && x.route.takenJobTool() == "" {
 			return t
 		}
 	}
