@@ -199,11 +199,20 @@ func (c *Call) finish(a Answer) {
 		a.write(c.out.w, msg)
 		return
 	}
-	kept := len(event) <= c.f.opts.MaxKept
-	if c.keep(func(l *leg) { l.end(event, kept) }) && kept {
+	if c.keep(func(l *leg) { l.end(c.keepable(event)) }) {
 		c.out.said++
 	}
 	c.out.event(event)
+}
+
+// keepable is an answer as it is kept: who comes back for one that is too large is
+// told so.
+func (c *Call) keepable(event []byte) []byte {
+	if len(event) <= c.f.opts.MaxKept {
+		return event
+	}
+	return wire.Failure(c.msg.ID, wire.Errorf(wire.CodeInternal, "The answer has %d bytes and was not kept for a client that comes back; the limit is %d", len(event), c.f.opts.MaxKept).
+		WithData(map[string]any{"reason": "not_kept", "limit": c.f.opts.MaxKept, "retriable": false})).Bytes()
 }
 
 // abandon gives up what waits for answers that will not come.

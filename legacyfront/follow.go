@@ -98,23 +98,16 @@ func (t *follower) heard(ctx context.Context, msg wire.Message) {
 	task, _ := wire.ParseObject(msg.Params) // the gateway's own
 	id, _ := wire.String(task.Get("taskId"))
 	note, ended := t.note(task)
-	if text := string(note.Params); t.told[id] == text || !t.l.tell(note) {
+	text := string(note.Params)
+	if t.told[id] == text || !t.l.tell(note) {
 		return
-	} else if t.told[id] = text; !ended {
+	}
+	t.told[id] = text
+	if !ended {
 		return
 	}
 	delete(t.told, id)
 	_ = t.l.f.change(ctx, t.l.s, func(st *state) { // if it fails, who listens next is told once more
 		st.Tasks = slices.DeleteFunc(st.Tasks, func(other string) bool { return other == id })
 	})
-}
-
-// tell sends a message if it is this stream's to send.
-func (l *listener) tell(msg wire.Message) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.speaks {
-		l.out.event(msg.Bytes())
-	}
-	return l.speaks
 }

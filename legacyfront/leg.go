@@ -33,13 +33,9 @@ type leg struct {
 	Refreshed int `json:"refreshed,omitempty"`
 }
 
-// end notes that the call is over, and its answer unless that is too large to be
-// kept.
-func (l *leg) end(event []byte, kept bool) {
-	l.Over = true
-	if kept {
-		l.Events = append(l.Events, event)
-	}
+// end notes the answer, with which the call is over.
+func (l *leg) end(event []byte) {
+	l.Over, l.Events = true, append(l.Events, event)
 }
 
 // legName names a request in ids that clients see.

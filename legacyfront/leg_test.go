@@ -15,6 +15,17 @@ import (
 	"taskgate/wire"
 )
 
+func TestALargeAnswerIsNotKept(t *testing.T) {
+	c := &Call{f: New(nil, Options{MaxKept: 100}), msg: wire.Message{ID: wire.Raw(`7`)}}
+	small, large := `{"jsonrpc":"2.0","id":7,"result":{}}`, `{"jsonrpc":"2.0","id":7,"result":{"x":"`+strings.Repeat("x", 100)+`"}}`
+	if got := string(c.keepable([]byte(small))); got != small {
+		t.Errorf("a small answer is kept as %s", got)
+	}
+	if got := string(c.keepable([]byte(large))); !strings.Contains(got, `"id":7,"error"`) || !strings.Contains(got, "the limit is 100") {
+		t.Errorf("a large answer is kept as %s", got)
+	}
+}
+
 // Nobody keeps the note of a call whose gateway died, while its client was asked
 // perhaps. Who waits for the answer elsewhere is told, when the note's time is over.
 func TestACallOfADeadGatewayEndsWithAnError(t *testing.T) {

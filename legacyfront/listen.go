@@ -94,12 +94,22 @@ type listener struct {
 
 var errResubscribe = fmt.Errorf("%w: the session listens to other resources now", context.Canceled)
 
+// run listens until the client leaves or there is no more to hear.
 func (l *listener) run(w http.ResponseWriter, req *http.Request) {
-	var following sync.WaitGroup
-	defer following.Wait()
 	all, end := context.WithCancel(req.Context())
-	defer end()
+	var following sync.WaitGroup
 	following.Go(func() { l.tasks.run(all) })
+	t := l.listen(all)
+	end()
+	following.Wait()
+	if !l.out.started {
+		t.answer().write(w, t.reply)
+	}
+}
+
+// listen listens to what the session has subscribed to, again when that changes, and
+// returns how it was answered at last.
+func (l *listener) listen(all context.Context) *tap {
 	for {
 		ctx, cancel := context.WithCancelCause(all)
 		go l.watch(ctx, cancel, l.s.state.URIs)
@@ -107,12 +117,9 @@ func (l *listener) run(w http.ResponseWriter, req *http.Request) {
 		again := errors.Is(context.Cause(ctx), errResubscribe)
 		cancel(nil)
 		if !again {
-			if !l.out.started {
-				t.answer().write(w, t.reply)
-			}
-			return
+			return t
 		}
-		brief, done := l.f.briefly(req.Context())
+		brief, done := l.f.briefly(all)
 		l.s.state = l.f.state(brief, l.s)
 		done()
 		l.mu.Lock()
@@ -171,7 +178,10 @@ func (l *listener) relay(msg wire.Message) {
 				params = params.With("_meta", meta.Bytes())
 			}
 		}
-		l.say(msg.Method, params)
+		if msg.Params = nil; len(params) > 0 {
+			msg.Params = params.Bytes()
+		}
+		l.say(msg)
 	}
 }
 
@@ -182,22 +192,25 @@ func (l *listener) lookAgain() {
 		method string
 	}{{heard.Tools, wire.NoteTools}, {heard.Prompts, wire.NotePrompts}, {heard.Resources, wire.NoteResources}} {
 		if list.heard {
-			l.say(list.method, nil)
+			l.say(wire.Message{Method: list.method})
 		}
 	}
 	for _, uri := range heard.URIs {
-		l.say(wire.NoteResource, wire.Object{}.With("uri", wire.Quote(uri)))
+		l.say(wire.Message{Method: wire.NoteResource, Params: wire.Object{}.With("uri", wire.Quote(uri)).Bytes()})
 	}
 }
 
+// tell is say for who does not hold mu.
+func (l *listener) tell(msg wire.Message) (said bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.say(msg)
+}
+
 // say sends a message if it is this stream's to send.
-func (l *listener) say(method string, params wire.Object) {
-	if !l.speaks {
-		return
+func (l *listener) say(msg wire.Message) (said bool) {
+	if l.speaks {
+		l.out.event(msg.Bytes())
 	}
-	msg := wire.Message{Method: method}
-	if len(params) > 0 {
-		msg.Params = params.Bytes()
-	}
-	l.out.event(msg.Bytes())
+	return l.speaks
 }
