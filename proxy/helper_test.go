@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -214,6 +215,7 @@ func waits(ctx context.Context, _ upstream.Request, _ upstream.Handler) (upstrea
 // switchable is a Backend that can be down.
 type switchable struct {
 	taskroute.Backend
+	reads atomic.Int64
 
 	mu  sync.Mutex
 	err error
@@ -239,6 +241,7 @@ func (s *switchable) Create(ctx context.Context, d taskroute.Doc, nonce string) 
 }
 
 func (s *switchable) Get(ctx context.Context, id string, parts ...taskroute.Part) (taskroute.Doc, error) {
+	s.reads.Add(1)
 	if err := s.down(); err != nil {
 		return taskroute.Doc{}, err
 	}

@@ -19,9 +19,15 @@ type subscription struct {
 	out    *responder
 	filter wire.Filter
 	watch  *taskroute.Watcher
-	sent   map[string]uint64 // by id of a task that has not ended: the revision the client has
-	heard  *hearing          // nil: nothing of the upstream's own
-	done   func()            // gives the caller's place back
+	sent   map[string]state // by id of a task that has not ended: what the client has
+	heard  *hearing         // nil: nothing of the upstream's own
+	done   func()           // gives the caller's place back
+}
+
+// state is as much of a task as it takes to know that it is another by now.
+type state struct {
+	revision uint64
+	until    time.Time // when it changes with nobody writing it; zero: never
 }
 
 // listen is subscriptions/listen (basic/patterns/subscriptions) with the
@@ -40,7 +46,7 @@ func (h *Handler) listen(ctx context.Context, x *exchange, out *responder) (wire
 	if err != nil {
 		return nil, err
 	}
-	s := &subscription{h: h, x: x, out: out, filter: filter, watch: h.runner.Watch(filter.TaskIDs...), sent: map[string]uint64{}, done: done}
+	s := &subscription{h: h, x: x, out: out, filter: filter, watch: h.runner.Watch(filter.TaskIDs...), sent: map[string]state{}, done: done}
 	s.heard = h.hear(ctx, x, filter.WithoutTasks())
 	if err := s.open(ctx); err != nil {
 		s.close()
@@ -160,9 +166,23 @@ func (s *subscription) relay(notes []upstream.Notification) error {
 	return nil
 }
 
-// recheck looks at all tasks, should a hint have been lost.
+// recheck looks at all tasks, should a hint have been lost. Those that are as they
+// were are not read: of many tasks, that would hold up what is to be told meanwhile.
 func (s *subscription) recheck(ctx context.Context) error {
-	return s.sendChanges(ctx, slices.Collect(maps.Keys(s.sent)))
+	ids := slices.Collect(maps.Keys(s.sent))
+	revisions, err := s.h.runner.Revisions(ctx, ids)
+	if err != nil { // the store is away; the next recheck tries again
+		return nil
+	}
+	now := s.h.opts.Now()
+	var changed []string
+	for i, id := range ids {
+		until := s.sent[id].until
+		if revisions[i] != s.sent[id].revision || (!until.IsZero() && !now.Before(until)) {
+			changed = append(changed, id)
+		}
+	}
+	return s.sendChanges(ctx, changed)
 }
 
 func (s *subscription) sendChanges(ctx context.Context, ids []string) error {
@@ -176,7 +196,7 @@ func (s *subscription) sendChanges(ctx context.Context, ids []string) error {
 		case isAboutTask(err): // expired
 			delete(s.sent, id)
 		case err != nil: // the store is away; the next recheck tries again
-		case rec.Revision > seen:
+		case rec.Revision > seen.revision:
 			if err := s.send(rec); err != nil {
 				return err
 			}
@@ -187,7 +207,7 @@ func (s *subscription) sendChanges(ctx context.Context, ids []string) error {
 
 // send tells the client a task's state, exactly as tasks/get would.
 func (s *subscription) send(rec *taskroute.Record) error {
-	if s.sent[rec.ID] = rec.Revision; rec.State.Status.Terminal() {
+	if s.sent[rec.ID] = (state{rec.Revision, rec.ChangesAt()}); rec.State.Status.Terminal() {
 		delete(s.sent, rec.ID)
 	}
 	return s.write("notifications/tasks", rec.Wire().Notification(s.x.msg.ID))

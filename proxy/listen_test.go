@@ -10,9 +10,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"taskgate/internal/mcptest"
+	"taskgate/taskroute"
 	"taskgate/upstream"
 	"taskgate/wire"
 )
@@ -229,4 +231,41 @@ func TestFiltersThatAreRefused(t *testing.T) {
 	check(t, "without the extension", r.Err().Code, wire.CodeMissingCapability)
 	r = g.ok(g.client("ann").Call(t.Context(), "subscriptions/listen", wire.Raw(`{"notifications":{}}`)))
 	check(t, "who asks for nothing is told all of it", string(r.Message.Result), `{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":1}}`)
+}
+
+// TestChangesWithoutHints: another replica's change is told within a recheck, and
+// so is the end of a task's time; nothing that is as it was is read for that.
+func TestChangesWithoutHints(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *gateway) {
+		other, err := taskroute.NewStore(g.backend, taskroute.Options{Now: time.Now, Tombstone: time.Hour, CacheSize: 16})
+		if err != nil {
+			t.Fatal(err)
+		}
+		task := func() string { return g.ok(g.client("ann").CallTool(t.Context(), "x", `{}`)).TaskID() }
+		changing, still := task(), task()
+		h := g.listen("ann", `{"taskIds":["`+changing+`","`+still+`"]}`)
+		h.nth(3)
+		time.Sleep(20 * time.Second)
+		reads := g.backend.reads.Load()
+		time.Sleep(20 * time.Second)
+		check(t, "reads of tasks that are as they were", g.backend.reads.Load()-reads, 0)
+		if _, err := other.UpdateAny(t.Context(), changing, func(r *taskroute.Record) error { return r.Progress("half", time.Now()) }); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if note := h.nth(4); !strings.Contains(note, `"taskId":"`+changing+`"`) || !strings.Contains(note, `"statusMessage":"half"`) {
+			t.Errorf("told: %s", note)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		select {
+		case <-h.done:
+			check(t, "notifications", len(h.all()), 4)
+		default:
+			t.Error("the stream goes on though the time of its tasks is over")
+		}
+	}, func(s *setup) {
+		s.decision.PromoteAfter, s.decision.TTL = 0, time.Minute
+		s.up.call = waits
+	})
 }

@@ -118,6 +118,9 @@ type Backend interface {
 	// expired and is not forgotten yet: Doc.Owner is set then. ErrUnreadable: what
 	// is there is none of the backend's own.
 	Get(ctx context.Context, id string, parts ...Part) (Doc, error)
+	// Revisions tells, in one round trip, at which revision each document is; 0: it
+	// is not there, or none of the backend's own.
+	Revisions(ctx context.Context, ids []string) ([]uint64, error)
 	// Replace writes the parts that are not nil, and the index fields, over
 	// revision prev. Errors: ErrNotFound, ErrConflict.
 	Replace(ctx context.Context, prev uint64, d Doc, nonce string) error

@@ -135,6 +135,15 @@ func (s *Store) Get(ctx context.Context, by By, id string) (*Record, error) {
 	return r, nil
 }
 
+// Revisions tells at which revision each record is; 0: it is not there.
+func (s *Store) Revisions(ctx context.Context, ids []string) ([]uint64, error) {
+	all, err := s.backend.Revisions(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read revisions: %w", err)
+	}
+	return all, nil
+}
+
 // buriedError is ErrNotFound for a record that has left a tombstone.
 type buriedError struct{ owner Owner }
 

@@ -18,6 +18,16 @@ func (r *Record) Redeem(ticket string) bool {
 	return true
 }
 
+// ChangesAt is when the record becomes another one with nobody writing it: it
+// expires, or the time for its questions is over; zero: never.
+func (r *Record) ChangesAt() time.Time {
+	expires, asked := r.State.ExpiresAt(), r.Input.Deadline
+	if r.State.Status != InputRequired || asked.IsZero() || (!expires.IsZero() && expires.Before(asked)) {
+		return expires
+	}
+	return asked
+}
+
 // Overdue tells a record that is parked on questions whose time is over.
 func (r *Record) Overdue(now time.Time) bool {
 	at := r.Input.Deadline

@@ -43,6 +43,14 @@ func (r *Runner) get(ctx context.Context, by taskroute.By, id string) (*taskrout
 	return r.store.Get(ctx, by, id)
 }
 
+// Revisions tells at which revision each task is; 0: there is none. It is one
+// round trip, for who has read the tasks before and looks whether they are new.
+func (r *Runner) Revisions(ctx context.Context, ids []string) ([]uint64, error) {
+	ctx, cancel := r.briefly(ctx)
+	defer cancel()
+	return r.store.Revisions(ctx, ids)
+}
+
 // Update is tasks/update: it takes the answers that are wanted and ignores the
 // others. It is visible at the next Get.
 func (r *Runner) Update(ctx context.Context, owner taskroute.Owner, id string, responses wire.Object) error {

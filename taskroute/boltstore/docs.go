@@ -159,6 +159,20 @@ func (s *Store) Get(ctx context.Context, id string, parts ...taskroute.Part) (d 
 	return d, err
 }
 
+// Revisions implements taskroute.Backend.
+func (s *Store) Revisions(ctx context.Context, ids []string) ([]uint64, error) {
+	all := make([]uint64, len(ids))
+	err := s.view(ctx, func(tx *bbolt.Tx) error {
+		for i, id := range ids {
+			if h, err := readHeader(tx, id); err == nil && h != nil {
+				all[i] = h.Revision
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
 func partKey(id string, p taskroute.Part) []byte {
 	return append([]byte(id), byte('0'+p))
 }

@@ -110,6 +110,22 @@ func (s *Store) Get(ctx context.Context, id string, parts ...taskroute.Part) (ta
 	return d, nil
 }
 
+// Revisions implements taskroute.Backend.
+func (s *Store) Revisions(ctx context.Context, ids []string) ([]uint64, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]uint64, len(ids))
+	for i, id := range ids {
+		if e, ok := s.docs[id]; ok {
+			all[i] = e.doc.Revision
+		}
+	}
+	return all, nil
+}
+
 // Replace implements taskroute.Backend.
 func (s *Store) Replace(ctx context.Context, prev uint64, d taskroute.Doc, nonce string) error {
 	if err := ctx.Err(); err != nil {

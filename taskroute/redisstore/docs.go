@@ -226,3 +226,20 @@ func (s *Store) Get(ctx context.Context, id string, parts ...taskroute.Part) (ta
 	}
 	return d, nil
 }
+
+// Revisions implements taskroute.Backend.
+func (s *Store) Revisions(ctx context.Context, ids []string) ([]uint64, error) {
+	replies := make([]*redis.StringCmd, len(ids))
+	if err := s.do(ctx, func(p redis.Pipeliner) {
+		for i, id := range ids {
+			replies[i] = p.HGet(ctx, s.keys.task(id), "rev")
+		}
+	}); err != nil {
+		return nil, err
+	}
+	all := make([]uint64, len(ids))
+	for i, reply := range replies {
+		all[i], _ = strconv.ParseUint(reply.Val(), 10, 64) // what is no number is no document of ours
+	}
+	return all, nil
+}

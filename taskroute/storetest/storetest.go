@@ -25,6 +25,7 @@ func Run(t *testing.T, open Open) {
 		{"create, then get", createThenGet},
 		{"get returns the wanted parts only", getParts},
 		{"get of an unknown document", getUnknown},
+		{"revisions of many documents at once", revisions},
 		{"what is passed in and returned is the caller's", copies},
 		{"a large part", largePart},
 		{"create over another document", createOver},

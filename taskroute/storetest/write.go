@@ -3,6 +3,7 @@ package storetest
 import (
 	"bytes"
 	"crypto/rand"
+	"slices"
 	"testing"
 
 	"taskgate/taskroute"
@@ -45,6 +46,23 @@ func getUnknown(t *testing.T, b taskroute.Backend) {
 	wantErr(t, "get", err, taskroute.ErrNotFound)
 	if d.Owner != "" {
 		t.Fatalf("owner of an unknown document is %q", d.Owner)
+	}
+}
+
+func revisions(t *testing.T, b taskroute.Backend) {
+	first, second := newDoc("r1"), newDoc("r1")
+	create(t, b, first)
+	create(t, b, second)
+	replace(t, b, 1, second)
+	for want, ids := range map[[3]uint64][]string{
+		{1, 0, 2}: {first.ID, taskroute.NewID(), second.ID}, {2, 2, 1}: {second.ID, second.ID, first.ID},
+	} {
+		if got, err := b.Revisions(t.Context(), ids); err != nil || !slices.Equal(got, want[:]) {
+			t.Errorf("got %v, %v; want %v", got, err, want)
+		}
+	}
+	if got, err := b.Revisions(t.Context(), nil); err != nil || len(got) != 0 {
+		t.Errorf("of none: %v, %v", got, err)
 	}
 }
 
