@@ -77,11 +77,20 @@ func (c *committer) run() {
 }
 
 // waiting is first and whatever else waits. It lets the callers that the last
-// commit has woken come back before it looks: else they would just miss it, and
-// every other commit would be for one change.
+// commit has woken come back before it looks, as long as some do: else they would
+// just miss it, and would wait for two commits.
 func (c *committer) waiting(first *change) []*change {
-	runtime.Gosched()
 	batch := []*change{first}
+	for before := 0; before < len(batch) && len(batch) < maxBatch; {
+		before = len(batch)
+		runtime.Gosched()
+		batch = c.drain(batch)
+	}
+	return batch
+}
+
+// drain adds what waits at this moment.
+func (c *committer) drain(batch []*change) []*change {
 	for len(batch) < maxBatch {
 		select {
 		case next := <-c.queue:
