@@ -3,7 +3,9 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -84,11 +86,17 @@ func (c client) start(t testing.TB, tool string, args arguments) string {
 	return id
 }
 
+// errTooFast: the task was polled faster than the gateway allows; it is unharmed.
+var errTooFast = errors.New("polled too fast")
+
 // look reads a task.
 func (c client) look(ctx context.Context, id string) (task wire.Object, status string, err error) {
 	reply, err := c.Task(ctx, id)
 	if err != nil {
 		return nil, "", err
+	}
+	if reply.Status == http.StatusTooManyRequests {
+		return nil, "", fmt.Errorf("tasks/get: %w", errTooFast)
 	}
 	if reply.Message.Result == nil {
 		return nil, "", fmt.Errorf("tasks/get: status %d, %s", reply.Status, reply.Body)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -157,6 +158,9 @@ func (s *sightings) finish(t *testing.T, c client) {
 		c.URL = h.endpoint
 		Eventually(t, "task "+h.id+" ends", func() bool {
 			task, status, err := c.look(ctx, h.id)
+			if errors.Is(err, errTooFast) {
+				return false
+			}
 			if err != nil {
 				t.Fatalf("task %s: %v", h.id, err)
 			}
