@@ -86,7 +86,6 @@ func (h *Handler) receive(w http.ResponseWriter, req *http.Request) (*exchange, 
 		return x, nil, err
 	}
 	if err := h.quotas.request(x.owner(), h.opts.Now()); err != nil {
-		h.quotas.slow(req.Context(), x.owner())
 		return x, nil, err
 	}
 	if isSessionMethod(req) {

@@ -34,7 +34,7 @@ func (h *Handler) detach(ctx context.Context, x *exchange, out *responder) bool 
 		defer h.detached.Done()
 		defer conn.end()
 		result, err := out.rest(ctx)
-		h.finish(out, x, result, err)
+		h.finish(ctx, out, x, result, err)
 	}()
 	return true
 }

@@ -78,10 +78,20 @@ func retryAfter(err error) time.Duration {
 	return taskrun.RetryAfter(err)
 }
 
-// rpcOf is the JSON-RPC error of the answer to an error.
-func rpcOf(err error) *wire.Error {
-	_, raw := answerError(err)
-	return wire.ParseError(raw)
+// ending is how a request ends.
+type ending struct {
+	err    error // nil: with a result
+	status int
+	raw    wire.Raw    // the error of the answer
+	rpc    *wire.Error // the same, read; one of code 0 for a result
+}
+
+func endingOf(err error) ending {
+	if err == nil {
+		return ending{status: http.StatusOK, rpc: new(wire.Error)}
+	}
+	status, raw := answerError(err)
+	return ending{err, status, raw, wire.ParseError(raw)}
 }
 
 // statusOf is the status that the protocol ties to a code.

@@ -203,7 +203,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	switch {
 	case err != nil:
 		h.beginSpan(req.Context(), x, began)
-		h.finish(out, x, nil, err)
+		h.finish(req.Context(), out, x, nil, err)
 	case isSessionMethod(req) || x.isLegacy():
 		h.opts.Legacy(w, req, &x.Visit, x.msg)
 	case x.msg.IsNotification(): // none is defined on HTTP; some clients send them
@@ -222,7 +222,7 @@ func (h *Handler) answer(ctx context.Context, x *exchange, out *responder, began
 		}
 		result, err = out.rest(ctx)
 	}
-	h.finish(out, x, result, err)
+	h.finish(ctx, out, x, result, err)
 }
 
 func (h *Handler) call(ctx context.Context, x *exchange, out *responder) (wire.Raw, error) {
@@ -254,21 +254,22 @@ func (h *Handler) methodOf(x *exchange) method {
 
 // finish answers. What the audit log has to say is written first: nobody holds
 // an answer that is not on record.
-func (h *Handler) finish(out *responder, x *exchange, result wire.Raw, err error) {
-	status := http.StatusOK
+func (h *Handler) finish(ctx context.Context, out *responder, x *exchange, result wire.Raw, err error) {
+	end := endingOf(err)
 	msg := wire.Result(out.id, result)
 	if err != nil {
-		var rpc wire.Raw
-		status, rpc = answerError(err)
-		msg = wire.Message{ID: out.id, Error: rpc}
+		msg = wire.Message{ID: out.id, Error: end.raw}
 		h.note(x, err)
 		challenge(out, x, err)
 		out.retryAfter = retryAfter(err)
 	}
-	h.record(x, status, err)
-	out.finish(status, msg)
-	h.metrics.answered(x, status, err)
-	x.endSpan(status, err)
+	h.record(x, end)
+	if end.status == http.StatusTooManyRequests {
+		h.quotas.slow(ctx, x.owner())
+	}
+	out.finish(end.status, msg)
+	h.metrics.answered(x, end)
+	x.endSpan(end)
 }
 
 // note logs what an operator should know of; a client's own mistakes are not.

@@ -85,24 +85,19 @@ func (c *counters[L]) count(l L) {
 
 // answered counts an answer. Methods come from clients, so unknown ones share a
 // label.
-func (m *metrics) answered(x *exchange, status int, err error) {
-	up, method, code := "", "", 0
+func (m *metrics) answered(x *exchange, end ending) {
+	l := answerLabels{status: end.status, code: end.rpc.Code}
 	if x != nil {
-		up, method = x.route.Name, wire.Label(x.msg.Method)
+		l.upstream, l.method = x.route.Name, wire.Label(x.msg.Method)
 	}
-	if err != nil {
-		rpc := rpcOf(err)
-		code = rpc.Code
-		if status == http.StatusTooManyRequests {
-			m.limited.WithLabelValues(reasonOf(rpc)).Inc()
-		}
+	if end.status == http.StatusTooManyRequests {
+		m.limited.WithLabelValues(reasonOf(end.rpc)).Inc()
 	}
-	m.requests.count(answerLabels{up, method, status, code})
+	m.requests.count(l)
 }
 
 // reasonOf is the reason in the data of an error that was made here.
 func reasonOf(e *wire.Error) string {
-	data, _ := wire.ParseObject(e.Data)
-	reason, _ := wire.String(data.Get("reason"))
+	reason, _ := wire.String(wire.Lookup(e.Data, "reason"))
 	return reason
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"taskgate/quota"
@@ -42,11 +43,12 @@ func newQuotas(q Quota) *quotas {
 	}
 }
 
-// A refusal for too many requests is held back for a while, so that a caller who
-// does not heed it cannot ask for much more than it may over its connections.
-// Few are held back at once, since each keeps a connection.
+// A refusal with status 429 is held back for a while, so that a caller who
+// does not heed it cannot ask for much more than it may over its connections. The
+// while is never the same, else all of them would come back at once, and others
+// wait behind them. Few are held back at once, since each keeps a connection.
 const (
-	slowDown   = 100 * time.Millisecond
+	slowDown   = 100 * time.Millisecond // on average
 	slowedEach = 64
 	slowedAll  = 1024
 )
@@ -57,7 +59,7 @@ func (q *quotas) slow(ctx context.Context, owner taskroute.Owner) {
 		return
 	}
 	defer q.slowed.Give(owner.String())
-	t := time.NewTimer(slowDown)
+	t := time.NewTimer(slowDown/2 + rand.N(slowDown))
 	defer t.Stop()
 	select {
 	case <-t.C:

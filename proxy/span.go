@@ -20,14 +20,10 @@ func (h *Handler) beginSpan(ctx context.Context, x *exchange, began time.Time) c
 }
 
 // endSpan ends it with how the request was answered.
-func (x *exchange) endSpan(status int, err error) {
+func (x *exchange) endSpan(end ending) {
 	if x == nil {
 		return
 	}
-	code := 0
-	if err != nil {
-		code = rpcOf(err).Code
-	}
-	tracing.Answered(x.span, x.route.Name, status, code, string(x.trail.Outcome))
+	tracing.Answered(x.span, x.route.Name, end.status, end.rpc.Code, string(x.trail.Outcome))
 	x.span.End()
 }

@@ -34,7 +34,8 @@ func (x *exchange) traceOutcome(o taskrun.Outcome) {
 
 // record writes the trail of an answered request down. A flood that the quota has
 // kept off leaves none: nothing was done, and metrics count it.
-func (h *Handler) record(x *exchange, status int, err error) {
+func (h *Handler) record(x *exchange, end ending) {
+	err := end.err
 	if x == nil || err != nil && errors.As(err, new(*overQuota)) {
 		return
 	}
@@ -43,7 +44,7 @@ func (h *Handler) record(x *exchange, status int, err error) {
 	if !denied && (x.identity.Method == "" || !failed && reads(x.msg.Method) && !h.opts.AuditReads) {
 		return
 	}
-	e.Time, e.Peer, e.Status = h.opts.Now(), x.peer, status
+	e.Time, e.Peer, e.Status = h.opts.Now(), x.peer, end.status
 	e.Tenant, e.Subject, e.Identity = x.identity.Tenant, x.identity.Subject, x.identity.Method
 	e.Upstream, e.Method = x.route.Name, wire.Label(x.msg.Method)
 	switch {
@@ -57,7 +58,7 @@ func (h *Handler) record(x *exchange, status int, err error) {
 		e.Outcome = audit.Answered
 	}
 	if err != nil {
-		e.Code = rpcOf(err).Code
+		e.Code = end.rpc.Code
 	}
 	h.opts.Audit.Record(e)
 }

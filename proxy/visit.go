@@ -50,7 +50,7 @@ func (v *Visit) Ask(ctx context.Context, w http.ResponseWriter, msg wire.Message
 	began := time.Now()
 	if err := x.check(); err != nil {
 		v.h.beginSpan(ctx, x, began)
-		v.h.finish(out, x, nil, err)
+		v.h.finish(ctx, out, x, nil, err)
 		return
 	}
 	v.h.answer(ctx, x, out, began)

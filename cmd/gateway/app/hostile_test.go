@@ -7,8 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,7 +22,9 @@ import (
 
 // BenchmarkHostileNeighbour measures what one caller who makes tasks as fast as
 // 10 000 requests a second costs the others: the 99th percentile of another's calls
-// beside it and without it, in turns, and how the two compare.
+// beside it and without it, in turns, and how the two compare. The load has the
+// processors of the gateway, so there is a control: the same load on a server of
+// its own, which refuses everything and does nothing else.
 func BenchmarkHostileNeighbour(b *testing.B) {
 	u := mcptest.NewModern(askingTools()...)
 	u.JSON = true
@@ -43,10 +47,15 @@ func BenchmarkHostileNeighbour(b *testing.B) {
 	}
 	const window = 5 * time.Second
 	measure(time.Second) // warm
-	var alone, beside []time.Duration
+	refuser := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }))
+	defer refuser.Close()
+	var alone, beside, control []time.Duration
 	for b.Loop() {
 		alone = append(alone, measure(window)...)
-		stop := hostile(b, hostOf(b, g), "bob")
+		stop := hostile(b, strings.TrimPrefix(refuser.URL, "http://"), "bob")
+		control = append(control, measure(window)...)
+		stop()
+		stop = hostile(b, hostOf(b, g), "bob")
 		beside = append(beside, measure(window)...)
 		sent, refused := stop()
 		b.ReportMetric(float64(sent)/window.Seconds(), "hostile/s")
@@ -57,8 +66,10 @@ func BenchmarkHostileNeighbour(b *testing.B) {
 		return took[len(took)*99/100].Seconds() * 1000
 	}
 	b.ReportMetric(p99(alone), "p99-alone-ms")
+	b.ReportMetric(p99(control), "p99-control-ms")
 	b.ReportMetric(p99(beside), "p99-beside-ms")
 	b.ReportMetric(p99(beside)/p99(alone), "ratio")
+	b.ReportMetric(p99(beside)/p99(control), "ratio-to-control")
 }
 
 // hostile makes tasks over 64 connections until stop is called.
