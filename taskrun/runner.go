@@ -202,7 +202,7 @@ func (r *Runner) Call(ctx context.Context, c Call, observe Observer) (Outcome, e
 		rec, err := x.enroll(ctx, taskroute.Task)
 		switch {
 		case err == nil:
-			r.crew.run(func() { x.dispatch(callCtx, c.Params) })
+			r.crew.run(func() { x.dispatch(callCtx, x.call.Params) })
 			x.detach()
 			return Outcome{Task: rec}, nil
 		case ctx.Err() != nil, overLimit(err):
@@ -211,6 +211,6 @@ func (r *Runner) Call(ctx context.Context, c Call, observe Observer) (Outcome, e
 		}
 		promoteAfter = r.opts.Recheck
 	}
-	r.crew.run(func() { x.dispatch(callCtx, c.Params) })
+	r.crew.run(func() { x.dispatch(callCtx, x.call.Params) })
 	return x.attend(ctx, promoteAfter)
 }

@@ -100,7 +100,7 @@ func (r *Runner) lead(ctx context.Context, c Call, observe Observer, key, instea
 	if err != nil { // the record goes on; nobody finds it by the key
 		_ = r.notShared(err)
 	}
-	r.crew.run(func() { x.dispatch(callCtx, c.Params) })
+	r.crew.run(func() { x.dispatch(callCtx, x.call.Params) })
 	r.busy.Go(x.follow)
 	defer x.observe.Store(nil)
 	out, err := r.heldBy(&c, rec.ID).await(ctx)

@@ -46,7 +46,7 @@ func ParseArray(raw Raw) ([]Raw, error) {
 
 // validate wants exactly one JSON value that all parsers read alike.
 func validate(raw Raw) error {
-	if jsontext.Value(raw).IsValid() {
+	if jsontext.Value(condensed(raw)).IsValid() {
 		return nil
 	}
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw)) // says why

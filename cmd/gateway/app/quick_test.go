@@ -47,6 +47,7 @@ func benchmarkCalls(b *testing.B, arguments, text string) {
 	}
 	rules += "  - {match: {tool: \"*\"}, promoteAfter: 2s}\n"
 	g := apptest.Start(b, zap.NewNop(), withSums(people)+"upstreams: [{name: u, path: /mcp, url: \"http://"+server+"/mcp\", era: modern}]\n"+
+		"timeouts: {drain: 0s, holdAfter: 1m}\n"+ // a machine that is slow for a moment makes no stream of the answer
 		"limits: {maxRequestsPerSecond: 1000000, maxRequestsPerSecondPerPrincipal: 1000000, maxRequestBurstPerPrincipal: 1000000}\n", rules)
 	pass := &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: server}) },
