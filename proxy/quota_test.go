@@ -12,6 +12,8 @@ import (
 
 	"taskgate/internal/mcptest"
 	"taskgate/quota"
+	"taskgate/reqcoord"
+	"taskgate/upstream"
 	"taskgate/wire"
 )
 
@@ -51,14 +53,36 @@ func TestRequestsOfOneCallerAreLimited(t *testing.T) {
 		before := len(g.up.got())
 		began := time.Now()
 		wait := refused(t, g.ok(hog.CallTool(t.Context(), "tool", `{}`)), "too_many_requests", "10")
-		if held := time.Since(began); held < slowDown/2 || held >= slowDown*3/2 {
-			t.Errorf("the refusal came after %v", held)
-		}
+		heldBack(t, began)
 		check(t, "calls at the upstream for what was refused", len(g.up.got())-before, 0)
 		check(t, "somebody else", g.ok(modest.CallTool(t.Context(), "tool", `{}`)).Status, http.StatusOK)
 		time.Sleep(time.Until(began.Add(wait)))
 		check(t, "after the wait", g.ok(hog.CallTool(t.Context(), "tool", `{}`)).Status, http.StatusOK)
 		refused(t, g.ok(hog.CallTool(t.Context(), "tool", `{}`)), "too_many_requests", "10")
+	})
+}
+
+// heldBack checks that the refusal of a request that was made then has only come now.
+func heldBack(t *testing.T, made time.Time) {
+	t.Helper()
+	if took := time.Since(made); took < slowDown/2 || took >= slowDown*3/2 {
+		t.Errorf("the refusal came after %v", took)
+	}
+}
+
+func TestRefusalsForWantOfRoomAreHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(s *setup) {
+			s.pipes = true
+			s.up.call = func(context.Context, upstream.Request, upstream.Handler) (upstream.Reply, error) {
+				return upstream.Reply{}, &reqcoord.OverloadError{}
+			}
+		})
+		made := time.Now()
+		r := g.ok(g.client("hog").CallTool(t.Context(), "tool", `{}`))
+		check(t, "status", r.Status, http.StatusTooManyRequests)
+		check(t, "reason", reasonOf(r.Err()), "overloaded")
+		heldBack(t, made)
 	})
 }
 
