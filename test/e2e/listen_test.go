@@ -114,7 +114,7 @@ func TestAnUpstreamThatComesBackIsHeardAgain(t *testing.T) {
 
 func TestTheTypeScriptClientListensToATask(t *testing.T) {
 	g := Start(t, Options{Upstream: mcptest.Everything(t, "streamableHttp").URL, Policy: promoteSoon})
-	id := newClient(t, g.Endpoint).start(t, longTool, lasting(2, 2))
+	id := newClient(t, g.Endpoint).start(t, longTool, lasting(6, 3))
 	var seen struct {
 		Era      string
 		Statuses []string
