@@ -346,7 +346,9 @@ func TestAProgramThatKeepsEnding(t *testing.T) {
 		t.Errorf("error after the pause: %v", err)
 	}
 	check(t, "ends", testutil.ToFloat64(h.metrics.ended), 3)
-	check(t, "what it says is in the log", lines.FilterField(zap.String("stderr", "secret of the server")).Len(), 3)
+	mcptest.Eventually(t, 10*time.Second, "what it says three times is in the log", func() bool { // it is read beside what ends a process
+		return lines.FilterField(zap.String("stderr", "secret of the server")).Len() == 3
+	})
 	mu.Lock()
 	clock = clock.Add(time.Hour)
 	mu.Unlock()
