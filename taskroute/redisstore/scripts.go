@@ -14,7 +14,7 @@ var sources embed.FS
 // The scripts; each file says what it takes and returns.
 var (
 	createScript    = script("own", "create")
-	replaceScript   = script("own", "hold", "replace")
+	replaceScript   = script("own", "replace")
 	enterScript     = script("own", "enter")
 	settleScript    = script("own", "settle")
 	usageScript     = script("own", "usage")
@@ -22,7 +22,7 @@ var (
 	heartbeatScript = script("heartbeat")
 	retireScript    = script("retire")
 	deadScript      = script("dead")
-	unholdScript    = script("hold", "unhold")
+	unholdScript    = script("unhold")
 	buryScript      = script("bury")
 	tellScript      = script("tell")
 
