@@ -202,8 +202,8 @@ func (r *Runner) Call(ctx context.Context, c Call, observe Observer) (Outcome, e
 		rec, err := x.enroll(ctx, taskroute.Task)
 		switch {
 		case err == nil:
+			x.detach() // first: what the upstream says from now on is the task's
 			r.crew.run(func() { x.dispatch(callCtx, x.call.Params) })
-			x.detach()
 			return Outcome{Task: rec}, nil
 		case ctx.Err() != nil, overLimit(err):
 			x.flight.End()
