@@ -105,6 +105,9 @@ func (c *conversation) begin(ctx context.Context, m wire.Message) {
 		defer cancel()
 		answer := c.answer(ctx, m)
 		c.asking.Done()
+		if left(ctx) {
+			return // the question stays open, for whoever goes on with the call
+		}
 		c.reply(ctx, m.Method, answer)
 		if c.dismiss(m.ID); ctx.Err() == nil {
 			c.keep(nil)

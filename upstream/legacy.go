@@ -68,7 +68,7 @@ func (l *legacy) key(r Request) sessionKey {
 func (l *legacy) callIn(ctx context.Context, s *session, header http.Header, r Request, h Handler) (answer, error) {
 	return l.converse(ctx, s, header, r, h, func(callCtx context.Context, c *conversation) (answer, error) {
 		l.setLevel(ctx, s, header, r)
-		c.place.Shared = l.sessions.busy(s)
+		c.place.Shared = l.opts.Isolation == Shared || l.sessions.busy(s)
 		return c.send(callCtx, l.needsTask(ctx, s, header, r))
 	})
 }

@@ -26,7 +26,8 @@ type token struct {
 	// the questions that were out then.
 	Event string     `json:"event,omitempty"`
 	Open  []wire.Raw `json:"open,omitempty"`
-	// Shared: the session has had other calls while this one ran.
+	// Shared: the session has had other calls while this one ran, or those of others
+	// may come into it unseen.
 	Shared bool `json:"shared,omitempty"`
 
 	// passing: the connection ends with this process, and with it the call.
