@@ -97,12 +97,26 @@ func (t *legacyTask) ask(ctx context.Context, _ taskState) {
 	})
 }
 
+func (t *legacyTask) isOpen() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.open
+}
+
 // outcome may be asked for again and again.
 func (t *legacyTask) outcome(ctx context.Context, s taskState) (Reply, error) {
 	if s.status == wire.StatusCancelled {
 		return cancelledThere(s), nil
 	}
 	retry := t.conversation.legacy.opts.Retry
+	if t.isOpen() { // then that is about to bring it
+		select {
+		case e := <-t.end:
+			return e.reply, e.err
+		case <-time.After(retry):
+		case <-ctx.Done():
+		}
+	}
 	for began := time.Now(); ; {
 		a, err := t.errand(ctx, ctx, "tasks/result")
 		switch {
