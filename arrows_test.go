@@ -54,6 +54,7 @@ var arrows = map[string][]string{
 	"internal/mcptest":    {"wire"},
 	"internal/mcptest/*":  {"wire", "internal/mcptest"},
 	"internal/redistest":  {},
+	"internal/bubble":     {},
 	"test/*":              {"wire", "internal/mcptest", "internal/redistest"},
 	"bench":               {anyPackage},
 	"bench/*":             {"bench/rig"},

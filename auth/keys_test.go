@@ -17,6 +17,8 @@ import (
 
 	"taskgate/auth"
 	"taskgate/auth/authtest"
+	"taskgate/internal/bubble"
+	"taskgate/internal/mcptest"
 )
 
 func TestKeyRotationWithoutRestart(t *testing.T) {
@@ -70,23 +72,13 @@ func TestIssuerAway(t *testing.T) {
 		t.Errorf("before its keys were ever read: got %v, want an *UnavailableError: the token may well be good", err)
 	}
 	issuer.Down(false)
-	eventually(t, "the issuer is back", func() bool {
+	mcptest.Eventually(t, 10*time.Second, "the issuer is back", func() bool {
 		_, err := chain.Identify(withToken(t, token), reports())
 		return err == nil
 	})
 	issuer.Down(true)
 	if _, err := chain.Identify(withToken(t, token), reports()); err != nil {
 		t.Errorf("known keys are of no use once the issuer is away: %v", err)
-	}
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); {
-		if time.Now().After(end) {
-			t.Fatal("not in time: " + what)
-		}
-		time.Sleep(time.Millisecond) // between two looks, not instead of one
 	}
 }
 
@@ -134,9 +126,9 @@ func TestBackOff(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- keys.Run(ctx) }()
-		time.Sleep(26 * time.Second) // of the fake clock
+		bubble.Advance(26 * time.Second)
 		fail.Store(false)
-		time.Sleep(25 * time.Second)
+		bubble.Advance(25 * time.Second)
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("Run ended with %v", err)

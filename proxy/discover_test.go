@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"taskgate/internal/bubble"
 	"taskgate/upstream"
 	"taskgate/wire"
 )
@@ -60,7 +61,7 @@ func TestDiscoverWhileTheUpstreamIsDown(t *testing.T) {
 			{time.Minute, false, known, 5}, // fresh again
 		}
 		for i, s := range steps {
-			time.Sleep(s.wait)
+			bubble.Advance(s.wait)
 			down.Store(s.down)
 			got, took := discover()
 			check(t, "capabilities", got, s.want)
@@ -86,7 +87,7 @@ func TestDiscoverWhileTheUpstreamHangs(t *testing.T) {
 		r := g.ok(g.client("ann").Call(t.Context(), "server/discover", wire.Raw(`{}`)))
 		check(t, "status", r.Status, 200)
 		check(t, "it took", time.Since(began), 2*time.Second)
-		time.Sleep(5 * time.Minute) // then the question is given up
+		bubble.Advance(5 * time.Minute) // then the question is given up
 	}, func(s *setup) {
 		s.up.info = func(ctx context.Context) (upstream.Info, error) {
 			<-ctx.Done()

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"taskgate/internal/bubble"
 	"taskgate/internal/mcptest"
 	"taskgate/policy"
 	"taskgate/taskroute"
@@ -119,7 +120,7 @@ func TestWhoGetsNoJob(t *testing.T) {
 		g := newGateway(t, jobs, func(s *setup) {
 			s.up.call = func(ctx context.Context, r upstream.Request, h upstream.Handler) (upstream.Reply, error) {
 				if name, _ := wire.String(r.Params.Get("name")); name == "slow" {
-					time.Sleep(5 * time.Second)
+					<-time.After(5 * time.Second)
 				}
 				return result(`{"content":[{"type":"text","text":"done"}]}`), nil
 			}
@@ -172,7 +173,7 @@ func TestJobsOfOthersAreUnknown(t *testing.T) {
 			says(t, ann.call("job_result", `{"jobId":"`+id+`","wait":`+wait+`}`), true, "arguments.wait", "0 to 50")
 		}
 		says(t, ann.about("job_status", id), false, "working")
-		time.Sleep(2 * time.Minute)
+		bubble.Advance(2 * time.Minute)
 		says(t, ann.about("job_status", id), true, "expired")
 		check(t, "expired, to somebody else", bob.about("job_status", id).Text(), unknown.Text())
 	})
@@ -203,7 +204,7 @@ func TestQuestionBeforeAJob(t *testing.T) {
 		g := newGateway(t, jobs, func(s *setup) {
 			s.up.call = func(ctx context.Context, r upstream.Request, h upstream.Handler) (upstream.Reply, error) {
 				out, err := asks(ctx, r, h)
-				time.Sleep(5 * time.Second)
+				<-time.After(5 * time.Second)
 				return out, err
 			}
 		})
@@ -220,7 +221,7 @@ func TestQuestionOfAJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGateway(t, jobs, func(s *setup) {
 			s.up.call = func(ctx context.Context, r upstream.Request, h upstream.Handler) (upstream.Reply, error) {
-				time.Sleep(3 * time.Second)
+				<-time.After(3 * time.Second)
 				return asks(ctx, r, h)
 			}
 		})
@@ -253,7 +254,7 @@ func TestLimitsOfJobTools(t *testing.T) {
 			says(t, ann.about("job_status", id), false, "working")
 		}
 		refused(t, ann.about("job_status", id), "polled_too_fast", "2")
-		time.Sleep(3 * time.Second)
+		bubble.Advance(3 * time.Second)
 		waiting := make(chan mcptest.Reply)
 		go func() { waiting <- ann.about("job_result", id) }()
 		synctest.Wait()
@@ -280,7 +281,7 @@ func TestWaitForAJob(t *testing.T) {
 		}
 		waiting := wait(ann.start())
 		g.backend.set(errors.New("down"))
-		time.Sleep(20 * time.Second)
+		bubble.Advance(20 * time.Second)
 		g.backend.set(nil)
 		answer <- result(`{"content":[{"type":"text","text":"done"}]}`)
 		check(t, "result", (<-waiting).Text(), "done")
@@ -347,7 +348,7 @@ func TestToolsForJobsHideNoOther(t *testing.T) {
 		g := newGateway(t, jobs, func(s *setup) {
 			s.lists(`{"tools":[` + schemed + `,{"name":"job_result"}]}`)
 			s.up.call = func(context.Context, upstream.Request, upstream.Handler) (upstream.Reply, error) {
-				time.Sleep(5 * time.Second)
+				<-time.After(5 * time.Second)
 				return result(`{"content":[{"type":"text","text":"its own"}]}`), nil
 			}
 		})

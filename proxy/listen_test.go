@@ -10,9 +10,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"taskgate/internal/bubble"
 	"taskgate/internal/mcptest"
 	"taskgate/taskroute"
 	"taskgate/upstream"
@@ -245,19 +245,18 @@ func TestChangesWithoutHints(t *testing.T) {
 		changing, still := task(), task()
 		h := g.listen("ann", `{"taskIds":["`+changing+`","`+still+`"]}`)
 		h.nth(3)
-		time.Sleep(20 * time.Second)
+		bubble.Advance(20 * time.Second)
 		reads := g.backend.reads.Load()
-		time.Sleep(20 * time.Second)
+		bubble.Advance(20 * time.Second)
 		check(t, "reads of tasks that are as they were", g.backend.reads.Load()-reads, 0)
 		if _, err := other.UpdateAny(t.Context(), changing, func(r *taskroute.Record) error { return r.Progress("half", time.Now()) }); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(5 * time.Second)
+		bubble.Advance(5 * time.Second)
 		if note := h.nth(4); !strings.Contains(note, `"taskId":"`+changing+`"`) || !strings.Contains(note, `"statusMessage":"half"`) {
 			t.Errorf("told: %s", note)
 		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		bubble.Advance(time.Minute)
 		select {
 		case <-h.done:
 			check(t, "notifications", len(h.all()), 4)

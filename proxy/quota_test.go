@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"taskgate/internal/bubble"
 	"taskgate/internal/mcptest"
 	"taskgate/quota"
 	"taskgate/reqcoord"
@@ -56,7 +57,7 @@ func TestRequestsOfOneCallerAreLimited(t *testing.T) {
 		heldBack(t, began)
 		check(t, "calls at the upstream for what was refused", len(g.up.got())-before, 0)
 		check(t, "somebody else", g.ok(modest.CallTool(t.Context(), "tool", `{}`)).Status, http.StatusOK)
-		time.Sleep(time.Until(began.Add(wait)))
+		bubble.Advance(time.Until(began.Add(wait)))
 		check(t, "after the wait", g.ok(hog.CallTool(t.Context(), "tool", `{}`)).Status, http.StatusOK)
 		refused(t, g.ok(hog.CallTool(t.Context(), "tool", `{}`)), "too_many_requests", "10")
 	})
@@ -141,14 +142,14 @@ func TestEarlyPolls(t *testing.T) {
 		check(t, "another task", g.ok(c.Task(t.Context(), other)).Status, http.StatusOK)
 		check(t, "a stranger learns nothing", g.ok(g.client("bob").Task(t.Context(), id)).Err().Code, wire.CodeInvalidParams)
 		for range 50 { // with the jitter of a network
-			time.Sleep(950 * time.Millisecond)
-			time.Sleep(100 * time.Millisecond)
+			bubble.Advance(950 * time.Millisecond)
+			bubble.Advance(100 * time.Millisecond)
 			r := poll()
 			check(t, "in time", r.Status, http.StatusOK)
 			check(t, "the task", r.Type(), "complete")
 		}
 		check(t, "cancel", g.ok(c.Cancel(t.Context(), id)).Status, http.StatusOK)
-		time.Sleep(4 * time.Second)
+		bubble.Advance(4 * time.Second)
 		for range 20 {
 			check(t, "after its end", poll().Status, http.StatusOK)
 		}

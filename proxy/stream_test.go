@@ -95,7 +95,7 @@ func TestProgressIsASignOfLifeToo(t *testing.T) {
 	}, forbidden, func(s *setup) {
 		s.up.call = func(_ context.Context, _ upstream.Request, h upstream.Handler) (upstream.Reply, error) {
 			for range 10 {
-				time.Sleep(14 * time.Second)
+				<-time.After(14 * time.Second)
 				h.Progress(nil)
 			}
 			return result(`{"content":[]}`), nil
@@ -114,7 +114,7 @@ func TestClientThatAcceptsJSONOnly(t *testing.T) {
 	}, forbidden, func(s *setup) {
 		s.up.call = func(_ context.Context, _ upstream.Request, h upstream.Handler) (upstream.Reply, error) {
 			h.Progress(nil)
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 			return result(`{"content":[{"type":"text","text":"done"}]}`), nil
 		}
 	})
@@ -208,7 +208,7 @@ func TestLargeAnswerOverAThinLine(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *gateway) {
 		for _, wait := range []time.Duration{0, time.Minute} { // as JSON, and as an event
 			g.up.call = func(context.Context, upstream.Request, upstream.Handler) (upstream.Reply, error) {
-				time.Sleep(wait)
+				<-time.After(wait)
 				return result(large), nil
 			}
 			c := g.client("ann")
@@ -241,7 +241,7 @@ func (b *thinBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.read += n; b.read >= 64<<10 {
 		b.read = 0
-		time.Sleep(3 * time.Second)
+		<-time.After(3 * time.Second)
 	}
 	return n, err
 }

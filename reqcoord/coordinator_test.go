@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"taskgate/internal/bubble"
 )
 
 func begin(c *Coordinator, principal string) (*Call, context.Context) {
@@ -135,7 +137,7 @@ func TestPromisedCallsWaitForAsLongAsItTakes(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		time.Sleep(2 * time.Minute)
+		bubble.Advance(2 * time.Minute)
 		if got := c.Waiting(); got != 10 {
 			t.Errorf("%d wait, want 10", got)
 		}

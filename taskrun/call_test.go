@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"taskgate/internal/bubble"
 	"taskgate/policy"
 	"taskgate/taskroute"
 	"taskgate/wire"
@@ -38,11 +39,11 @@ func TestSlowCallIsPromotedNotSentAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		r := w.replica()
 		c := r.call()
-		time.Sleep(promoteAfter - time.Millisecond)
+		bubble.Advance(promoteAfter - time.Millisecond)
 		if !c.waits() {
 			t.Fatal("promoted too early")
 		}
-		time.Sleep(time.Millisecond)
+		bubble.Advance(time.Millisecond)
 		id := c.handle()
 		check(t, "status", r.get(id).State.Status, taskroute.Working)
 		w.nth(1).returns(hello)
@@ -60,7 +61,7 @@ func TestRequiredIsATaskBeforeItIsSent(t *testing.T) {
 		c := r.call(atOnce)
 		check(t, "calls before the record is durable", w.up.count(), 0)
 		w.store.set(works)
-		time.Sleep(storeTimeout) // the late store answers nobody: the call stays synchronous
+		bubble.Advance(storeTimeout) // the late store answers nobody: the call stays synchronous
 		if !c.waits() {
 			t.Fatal("a handle was given out for a record that was not durable")
 		}
@@ -96,7 +97,7 @@ func TestForbiddenOrUndeclaredIsHeldForEver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *world) {
 				c := w.replica().call(adjust, after(0), timeout(0))
-				time.Sleep(2 * time.Hour)
+				bubble.Advance(2 * time.Hour)
 				if !c.waits() {
 					t.Fatal("the client was told something")
 				}
@@ -112,11 +113,11 @@ func TestHangUpBeforePromotionCancelsTheUpstream(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		r := w.replica()
 		c := r.call()
-		time.Sleep(promoteAfter / 2)
+		bubble.Advance(promoteAfter / 2)
 		c.hangUp()
 		check(t, "cause", w.nth(1).cause(), errClientGone)
 		c.fails(context.Canceled)
-		time.Sleep(time.Hour)
+		bubble.Advance(time.Hour)
 		check(t, "records", w.store.count("create"), 0)
 		check(t, "calls in flight", r.coord.Len(), 0)
 	})
@@ -128,7 +129,7 @@ func TestHangUpAfterPromotionMeansNothing(t *testing.T) {
 		c := r.call()
 		id := c.handle()
 		c.hangUp()
-		time.Sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		check(t, "cause", w.nth(1).cause(), nil)
 		w.nth(1).returns(hello)
 		check(t, "status", r.get(id).State.Status, taskroute.Completed)
@@ -164,7 +165,7 @@ func TestPromotionMeetsAnswerAndHangUp(t *testing.T) {
 			}
 		}
 		t.Logf("%d handles, %d replies, %d hang-ups", handles, replies, gone)
-		time.Sleep(2 * time.Minute) // for what is disowned
+		bubble.Advance(2 * time.Minute) // for what is disowned
 		check(t, "told", handles+replies+gone, rounds)
 		check(t, "open records", w.open(ann), 0)
 	})
@@ -177,11 +178,11 @@ func TestHangUpWhileTheRecordIsMade(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *world) {
 				w.store.set(m, "create")
 				c := w.replica().call()
-				time.Sleep(promoteAfter + storeTimeout/2)
+				bubble.Advance(promoteAfter + storeTimeout/2)
 				c.hangUp()
 				w.store.set(works)
 				check(t, "cause", w.nth(1).cause(), errClientGone)
-				time.Sleep(2 * time.Minute)
+				bubble.Advance(2 * time.Minute)
 				check(t, "open records", w.open(ann), 0)
 			})
 		})
@@ -194,7 +195,7 @@ func TestHangUpWhileTheRecordIsMade(t *testing.T) {
 				w.store.set(works)
 				c.fails(context.Canceled)
 				check(t, "calls", w.up.count(), 0)
-				time.Sleep(2 * time.Minute)
+				bubble.Advance(2 * time.Minute)
 				check(t, "open records", w.open(ann), 0)
 				check(t, "calls in flight", r.coord.Len(), 0)
 			})
@@ -207,7 +208,7 @@ func TestTimeoutEndsTheCall(t *testing.T) {
 		r := w.replica()
 		held := r.call(undeclared, timeout(time.Minute))
 		id := r.call(timeout(time.Minute)).handle()
-		time.Sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		held.fails(errTimeout)
 		rec := r.get(id)
 		check(t, "status", rec.State.Status, taskroute.Failed)
@@ -222,17 +223,17 @@ func TestSilentUpstream(t *testing.T) {
 		r := w.replica()
 		id := r.call(idle(time.Minute)).handle()
 		up := w.nth(1)
-		time.Sleep(50 * time.Second)
+		bubble.Advance(50 * time.Second)
 		up.progress(`{"progress":1}`)
-		time.Sleep(50 * time.Second)
+		bubble.Advance(50 * time.Second)
 		up.handler.Notify("notifications/message", wire.Raw(`{}`))
-		time.Sleep(50 * time.Second)
+		bubble.Advance(50 * time.Second)
 		up.asks(`{}`)
-		time.Sleep(5 * time.Minute)
+		bubble.Advance(5 * time.Minute)
 		r.answer(id, `{"q1":{}}`)
-		time.Sleep(time.Minute - time.Millisecond)
+		bubble.Advance(time.Minute - time.Millisecond)
 		check(t, "status", r.get(id).State.Status, taskroute.Working)
-		time.Sleep(time.Millisecond)
+		bubble.Advance(time.Millisecond)
 		check(t, "reason", reasonOf(t, r.get(id)), "idle_timeout")
 		check(t, "cause", up.cause(), errIdle)
 	})
@@ -248,7 +249,7 @@ func TestTooManyOpenTasks(t *testing.T) {
 		check(t, "calls at the upstream", w.up.count(), 1)
 		r.call(atOnce, by(bob)).handle()
 		slow := r.call()
-		time.Sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		if !slow.waits() {
 			t.Fatal("a call over the limit did not stay synchronous")
 		}
@@ -271,7 +272,7 @@ func TestTooMuchIsStored(t *testing.T) {
 		check(t, "reason", string(object(t, string(WireError(err).Data)).Bytes()), `{"reason":"too_much_stored","retriable":true,"limit":10000}`)
 		check(t, "calls at the upstream", w.up.count(), 1)
 		r.call(atOnce, by(bob)).handle()
-		time.Sleep(time.Hour)
+		bubble.Advance(time.Hour)
 		if _, err := w.store.Collect(t.Context(), time.Now()); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"taskgate/internal/bubble"
 	"taskgate/taskroute"
 )
 
@@ -41,7 +42,7 @@ func TestCancelWhileParked(t *testing.T) {
 		r.cancelTask(id)
 		check(t, "status", r.get(id).State.Status, taskroute.Cancelled)
 		r.answer(id, `{"q1":{}}`)
-		time.Sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		check(t, "calls", w.up.count(), 1)
 	})
 }
@@ -66,9 +67,9 @@ func TestUpstreamThatNeverAnswersACancel(t *testing.T) {
 		up := w.nth(1)
 		up.deaf = make(chan struct{})
 		r.cancelTask(id)
-		time.Sleep(cancelGrace - time.Millisecond)
+		bubble.Advance(cancelGrace - time.Millisecond)
 		check(t, "status", r.get(id).State.Status, taskroute.Working)
-		time.Sleep(time.Millisecond)
+		bubble.Advance(time.Millisecond)
 		check(t, "status", r.get(id).State.Status, taskroute.Cancelled)
 		check(t, "runs here", isEmpty(&r.own), true)
 		close(up.deaf)
@@ -82,10 +83,10 @@ func TestResultAfterTheCancelChangesNothing(t *testing.T) {
 		up := w.nth(1)
 		up.deaf = make(chan struct{})
 		r.cancelTask(id)
-		time.Sleep(cancelGrace)
+		bubble.Advance(cancelGrace)
 		before := r.get(id)
 		close(up.deaf)
-		time.Sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		after := r.get(id)
 		check(t, "status", after.State.Status, taskroute.Cancelled)
 		check(t, "revision", after.Revision, before.Revision)
@@ -104,7 +105,7 @@ func TestCancelMeetsTheResult(t *testing.T) {
 			r.cancelTask(id)
 			rec := r.get(id)
 			ends[rec.State.Status]++
-			time.Sleep(cancelGrace)
+			bubble.Advance(cancelGrace)
 			check(t, "revision", r.get(id).Revision, rec.Revision)
 		}
 		t.Log(ends)
@@ -125,7 +126,7 @@ func atAnother(t *testing.T, test func(t *testing.T, w *world, arrived func())) 
 				w.store.talks = hints
 				test(t, w, func() {
 					if !hints {
-						time.Sleep(leaseTime / 3)
+						bubble.Advance(leaseTime / 3)
 					}
 				})
 			})
@@ -161,7 +162,7 @@ func TestExpiryCancelsTheUpstream(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		r := w.replica()
 		id := r.call(ttl(time.Minute)).handle()
-		time.Sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		check(t, "cause", w.nth(1).cause(), errExpired)
 		_, err := r.Get(t.Context(), ann, id)
 		check(t, "error", err, error(taskroute.ErrExpired))
@@ -169,7 +170,7 @@ func TestExpiryCancelsTheUpstream(t *testing.T) {
 		check(t, "somebody else's error", err, error(taskroute.ErrNotFound))
 		check(t, "update", r.Update(t.Context(), ann, id, object(t, `{}`)), error(taskroute.ErrExpired))
 		check(t, "cancel", r.Cancel(t.Context(), ann, id), error(taskroute.ErrExpired))
-		time.Sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		check(t, "open records", w.open(ann), 0)
 		_, err = r.Get(t.Context(), ann, id)
 		check(t, "error", err, error(taskroute.ErrExpired))
@@ -181,7 +182,7 @@ func TestUnlimitedTaskDoesNotExpire(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		r := w.replica()
 		id := r.call(ttl(0), timeout(0)).handle()
-		time.Sleep(2 * time.Hour)
+		bubble.Advance(2 * time.Hour)
 		check(t, "status", r.get(id).State.Status, taskroute.Working)
 		w.nth(1).returns(hello)
 		check(t, "status", r.get(id).State.Status, taskroute.Completed)

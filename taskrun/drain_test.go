@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"taskgate/internal/bubble"
 	"taskgate/taskroute"
 )
 
@@ -41,7 +42,7 @@ func TestDrainWaitsForCalls(t *testing.T) {
 		id := r.call().handle()
 		waiting := r.call(undeclared)
 		done := r.drain(time.Hour)
-		time.Sleep(10 * leaseTime)
+		bubble.Advance(10 * leaseTime)
 		check(t, "over", over(done), false)
 		check(t, "status", other.get(id).State.Status, taskroute.Working)
 		w.nth(1).returns(hello)
@@ -60,7 +61,7 @@ func TestDrainEndsWhatIsLeftHonestly(t *testing.T) {
 		id := r.call().handle()
 		waiting := r.call(undeclared)
 		done := r.drain(time.Minute)
-		time.Sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		check(t, "over", over(done), true)
 		waiting.fails(errShutdown)
 		rec := other.get(id)
@@ -79,7 +80,7 @@ func TestDrainRetires(t *testing.T) {
 		id := r.call().handle()
 		w.nth(1).deaf = make(chan struct{})
 		done := r.drain(time.Minute)
-		time.Sleep(time.Minute + storeTimeout)
+		bubble.Advance(time.Minute + storeTimeout)
 		check(t, "over", over(done), true)
 		if err := other.rescueOnce(t.Context()); err != nil {
 			t.Fatal(err)
@@ -97,7 +98,7 @@ func TestDrainRetiresAlthoughAWriteHangs(t *testing.T) {
 		r.get(id)
 		cut.set(hangs, "replace", "get")
 		done := r.drain(time.Minute)
-		time.Sleep(time.Minute + 2*storeTimeout)
+		bubble.Advance(time.Minute + 2*storeTimeout)
 		check(t, "over", over(done), true)
 		if err := other.rescueOnce(t.Context()); err != nil {
 			t.Fatal(err)
@@ -114,13 +115,13 @@ func TestNothingIsTakenUpDuringADrain(t *testing.T) {
 		r.call(undeclared)
 		done := r.drain(time.Hour)
 		r.answer(parked, `{"q1":{}}`)
-		time.Sleep(5 * leaseTime)
+		bubble.Advance(5 * leaseTime)
 		check(t, "calls", w.up.count(), 2)
 		check(t, "status", r.get(parked).State.Status, taskroute.Working)
 		w.nth(2).returns(hello)
 		check(t, "over", over(done), true)
 		w.replica()
-		time.Sleep(leaseTime)
+		bubble.Advance(leaseTime)
 		check(t, "calls", w.up.count(), 3)
 	})
 }
@@ -147,7 +148,7 @@ func TestDrainUnderARetry(t *testing.T) {
 		done := other.drain(time.Minute)
 		check(t, "over", over(done), true)
 		retry.fails(errShutdown)
-		time.Sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		check(t, "cause", w.nth(1).cause(), nil)
 	})
 }
@@ -158,7 +159,7 @@ func TestNothingIsPromotedAfterADrain(t *testing.T) {
 		done := r.drain(time.Minute)
 		check(t, "over", over(done), true)
 		c := r.call(atOnce) // by a connection that was slow to close
-		time.Sleep(promoteAfter)
+		bubble.Advance(promoteAfter)
 		check(t, "open records", w.open(ann), 0)
 		w.nth(1).returns(hello)
 		check(t, "reply", c.reply(), hello)
@@ -176,7 +177,7 @@ func TestDrainIsQuiet(t *testing.T) {
 		if err := r.Drain(ctx); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(5 * leaseTime) // its loops still turn
+		bubble.Advance(5 * leaseTime) // its loops still turn
 		r.stop()
 		check(t, "log lines", logs.Len(), 0)
 	})
@@ -205,12 +206,12 @@ func TestLogsKeepSecrets(t *testing.T) {
 		w.nth(1).returns(`{"content":[{"type":"text","text":"s3cret result"}]}`)
 		r.resume(state, `{"q1":{"content":"s3cret answer"}}`, mrtr, secretly)
 		cut.set(works)
-		time.Sleep(leaseTime)
+		bubble.Advance(leaseTime)
 		r.answer(parked, `{"q1":{"content":"s3cret answer"}}`)
 		w.nth(5).fails(`{"code":1,"message":"s3cret failure"}`)
 		r.call(secretly).hangUp()
 		done := r.drain(time.Minute)
-		time.Sleep(2 * time.Minute)
+		bubble.Advance(2 * time.Minute)
 		check(t, "over", over(done), true)
 
 		if logs.Len() < 5 {

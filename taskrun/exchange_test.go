@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
+	"taskgate/internal/bubble"
 	"taskgate/taskroute"
 	"taskgate/upstream"
 	"taskgate/wire"
@@ -132,7 +132,7 @@ func TestFailedQuestionsAreAllRefused(t *testing.T) {
 		w.store.set(down, "create")
 		c := r.call(undeclared)
 		first, second := w.nth(1).asks(`{}`), w.nth(1).asks(`{}`)
-		time.Sleep(gatherFor)
+		bubble.Advance(gatherFor)
 		check(t, "first", first.answer(), "error: the question cannot be kept right now")
 		check(t, "second", second.answer(), "error: the question cannot be kept right now")
 		w.nth(1).returns(hello)

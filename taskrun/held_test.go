@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"taskgate/internal/bubble"
 	"taskgate/policy"
 	"taskgate/taskroute"
 )
@@ -30,10 +31,10 @@ func TestHeldCallGoesOnWithTheAnswer(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *world) {
 				r := w.replica()
 				state, q := w.ask(r, adjust)
-				time.Sleep(10 * time.Minute) // people think
+				bubble.Advance(10 * time.Minute) // people think
 				retry := r.resume(state, `{"q1":{"action":"accept"},"other":{}}`, mrtr, adjust)
 				check(t, "answer", q.answer(), `{"action":"accept"}`)
-				time.Sleep(promoteAfter / 2)
+				bubble.Advance(promoteAfter / 2)
 				w.nth(1).returns(hello)
 				check(t, "reply", retry.reply(), hello[:len(hello)-1]+`,"resultType":"complete"}`)
 				check(t, "calls at the upstream", w.up.count(), 1)
@@ -102,10 +103,10 @@ func TestExpiredRequestState(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		r := w.replica()
 		state, _ := w.ask(r, ttl(time.Minute))
-		time.Sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		r.resume(state, `{"q1":{}}`, mrtr).fails(ErrBadState)
 		check(t, "cause", w.nth(1).cause(), errExpired)
-		time.Sleep(2 * time.Minute) // collected
+		bubble.Advance(2 * time.Minute) // collected
 		r.resume(state, `{"q1":{}}`, mrtr).fails(ErrBadState)
 	})
 }
@@ -172,11 +173,11 @@ func TestPromotionOnTheRetry(t *testing.T) {
 		r := w.replica()
 		state, _ := w.ask(r)
 		retry := r.resume(state, `{"q1":{}}`, mrtr)
-		time.Sleep(promoteAfter)
+		bubble.Advance(promoteAfter)
 		id := retry.handle()
 		retry.hangUp()
 		r.resume(state, `{}`, mrtr).fails(ErrBadState)
-		time.Sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		check(t, "status", r.get(id).State.Status, taskroute.Working)
 		w.nth(1).returns(hello)
 		check(t, "status", r.get(id).State.Status, taskroute.Completed)
@@ -188,7 +189,7 @@ func TestNoPromotionOnTheRetryWithoutTheExtension(t *testing.T) {
 		r := w.replica()
 		state, _ := w.ask(r)
 		retry := r.resume(state, `{"q1":{}}`, mrtr, undeclared) // it was declared before, but not on this request
-		time.Sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		if !retry.waits() {
 			t.Fatal("the client was told something")
 		}
@@ -203,7 +204,7 @@ func TestPolicyReloadDuringAHeldCall(t *testing.T) {
 		r := w.replica()
 		state, _ := w.ask(r, task(policy.Forbidden))
 		retry := r.resume(state, `{"q1":{}}`, mrtr)
-		time.Sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		if !retry.waits() {
 			t.Fatal("promoted, though it began as forbidden")
 		}
@@ -222,9 +223,9 @@ func TestHangUpDuringTheRetryCancels(t *testing.T) {
 				w.store.set(m, "replace", "get")
 				retry.hangUp()
 				retry.fails(context.Canceled)
-				time.Sleep(storeTimeout)
+				bubble.Advance(storeTimeout)
 				w.store.set(works)
-				time.Sleep(time.Second)
+				bubble.Advance(time.Second)
 				check(t, "cause", w.nth(1).cause(), errCancelled)
 				check(t, "open records", w.open(ann), 0)
 			})
@@ -239,7 +240,7 @@ func TestLeavingWithAQuestionCancelsNothing(t *testing.T) {
 		in := r.resume(state, `{}`, mrtr)
 		in.input()
 		in.hangUp() // as every client does after an answer
-		time.Sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		check(t, "cause", w.nth(1).cause(), nil)
 		r.resume(in.input().State, `{"q1":{}}`, mrtr)
 		check(t, "answer", q.answer(), `{}`)
@@ -266,7 +267,7 @@ func TestRetryAtAnotherReplica(t *testing.T) {
 				began := time.Now()
 				retry := other.resume(state, `{"q1":{"n":1}}`, mrtr, undeclared)
 				if !hints {
-					time.Sleep(recheck)
+					bubble.Advance(recheck)
 				}
 				check(t, "answer", q.answer(), `{"n":1}`)
 				w.nth(1).returns(hello)
@@ -287,18 +288,18 @@ func TestStoreAwayDuringTheRetry(t *testing.T) {
 				state, q := w.ask(r)
 				w.store.set(m, "get")
 				c := r.resume(state, `{"q1":{}}`, mrtr)
-				time.Sleep(storeTimeout)
+				bubble.Advance(storeTimeout)
 				c.fails(ErrStore)
 				w.store.set(works)
 				retry := r.resume(state, `{"q1":{}}`, mrtr)
 				check(t, "answer", q.answer(), `{}`)
 				w.store.set(m, "get", "replace")
-				time.Sleep(time.Minute)
+				bubble.Advance(time.Minute)
 				if !retry.waits() {
 					t.Fatal("the client lost its call with the store")
 				}
 				w.store.set(works)
-				time.Sleep(recheck + promoteAfter)
+				bubble.Advance(recheck + promoteAfter)
 				w.nth(1).returns(hello)
 				id := retry.handle()
 				check(t, "status", r.get(id).State.Status, taskroute.Completed)

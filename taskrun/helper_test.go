@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"taskgate/internal/bubble"
 	"taskgate/policy"
 	"taskgate/reqcoord"
 	"taskgate/taskroute"
@@ -272,7 +273,7 @@ func (r *replica) get(id string) *taskroute.Record {
 // becomes waits at most for d until the task has the status.
 func (r *replica) becomes(id string, want taskroute.Status, d time.Duration) *taskroute.Record {
 	r.t.Helper()
-	for end := time.Now().Add(d); ; time.Sleep(50 * time.Millisecond) { // the bubble's clock: a look between two steps
+	for end := time.Now().Add(d); ; bubble.Advance(50 * time.Millisecond) { // the bubble's clock: a look between two steps
 		synctest.Wait()
 		rec, err := r.Get(context.Background(), ann, id)
 		if err == nil && rec.State.Status == want {

@@ -3,6 +3,8 @@ package taskrun
 import (
 	"testing"
 	"time"
+
+	"taskgate/internal/bubble"
 )
 
 // What costs the store something is that a task changes, not that it is there.
@@ -13,9 +15,9 @@ func TestIdleTasksCostTheStoreNothing(t *testing.T) {
 			for range tasks {
 				r.call(atOnce).handle()
 			}
-			time.Sleep(recheck)
+			bubble.Advance(recheck)
 			before := w.asked()
-			time.Sleep(5 * time.Minute)
+			bubble.Advance(5 * time.Minute)
 			n = w.asked() - before
 		})
 		return n
@@ -35,7 +37,7 @@ func TestUntoldChangeIsFoundInTheEnd(t *testing.T) {
 		id := r.call().handle()
 		q := w.nth(1).asks(`{}`)
 		other.answer(id, `{"q1":{"n":1}}`)
-		time.Sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		check(t, "answer", q.answer(), `{"n":1}`)
 	})
 }

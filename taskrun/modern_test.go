@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"taskgate/internal/bubble"
 	"taskgate/taskroute"
 	"taskgate/wire"
 )
@@ -144,9 +145,9 @@ func TestParkedTaskSurvivesItsReplica(t *testing.T) {
 		w.nth(1).returns(asking(`"name":` + elicit("name?")))
 		check(t, "status", first.get(id).State.Status, taskroute.InputRequired)
 		first.stop()
-		time.Sleep(10 * leaseTime)
+		bubble.Advance(10 * leaseTime)
 		second := w.replica()
-		time.Sleep(10 * leaseTime)
+		bubble.Advance(10 * leaseTime)
 		check(t, "status", second.get(id).State.Status, taskroute.InputRequired)
 		second.answer(id, `{"q1":{}}`)
 		w.nth(2).returns(hello)
@@ -167,7 +168,7 @@ func TestAnsweredTaskIsTakenUpByARescue(t *testing.T) {
 			t.Fatal(err)
 		}
 		check(t, "calls", w.up.count(), 1)
-		time.Sleep(2 * leaseTime)
+		bubble.Advance(2 * leaseTime)
 		check(t, "calls", w.up.count(), 2)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"taskgate/internal/bubble"
 	"taskgate/policy"
 	"taskgate/taskroute"
 	"taskgate/wire"
@@ -16,14 +17,14 @@ func TestOverdueAnswerToALegacyUpstream(t *testing.T) {
 				r := w.replica()
 				id := r.call(answerWithin(time.Minute, then)).handle()
 				first := w.nth(1).asks(`{"message":"name?"}`)
-				time.Sleep(30 * time.Second)
+				bubble.Advance(30 * time.Second)
 				second := w.nth(1).asksFor(wire.MethodRoots, `{}`) // has no such answer
-				time.Sleep(30*time.Second - time.Millisecond)
+				bubble.Advance(30*time.Second - time.Millisecond)
 				check(t, "answer", first.answer(), "")
-				time.Sleep(time.Millisecond)
+				bubble.Advance(time.Millisecond)
 				check(t, "answer", first.answer(), answer)
 				check(t, "status", r.get(id).State.Status, taskroute.InputRequired)
-				time.Sleep(30 * time.Second)
+				bubble.Advance(30 * time.Second)
 				check(t, "second answer", second.answer(), "error: nobody answered in time")
 				check(t, "status", r.get(id).State.Status, taskroute.Working)
 				r.answer(id, `{"q1":{"action":"accept"}}`) // too late
@@ -39,7 +40,7 @@ func TestOverdueAnswerFailsTheTask(t *testing.T) {
 		r := w.replica()
 		id := r.call(answerWithin(time.Minute, policy.Fail)).handle()
 		w.nth(1).asks(`{}`)
-		time.Sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		check(t, "reason", reasonOf(t, r.get(id)), "input_timeout")
 		check(t, "cause", w.nth(1).cause(), errInputTimeout)
 	})
@@ -50,10 +51,10 @@ func TestAnswerInTime(t *testing.T) {
 		r := w.replica()
 		id := r.call(answerWithin(time.Minute, policy.Fail)).handle()
 		q := w.nth(1).asks(`{}`)
-		time.Sleep(time.Minute - time.Millisecond)
+		bubble.Advance(time.Minute - time.Millisecond)
 		r.answer(id, `{"q1":{"n":1}}`)
 		check(t, "answer", q.answer(), `{"n":1}`)
-		time.Sleep(time.Hour / 10)
+		bubble.Advance(time.Hour / 10)
 		check(t, "status", r.get(id).State.Status, taskroute.Working)
 	})
 }
@@ -80,7 +81,7 @@ func TestOverdueAnswerToAModernUpstream(t *testing.T) {
 				if name == "that one was in time" {
 					r.answer(id, `{"q1":{"in":"time"}}`)
 				}
-				time.Sleep(time.Minute)
+				bubble.Advance(time.Minute)
 				if c.sent == "" {
 					check(t, "reason", reasonOf(t, r.get(id)), "input_timeout")
 					check(t, "calls", w.up.count(), 1)
@@ -101,7 +102,7 @@ func TestOverdueAnswerAfterACrash(t *testing.T) {
 		w.nth(1).returns(asking(`"a":` + elicit("name?")))
 		r.get(id)
 		cut.set(down)
-		time.Sleep(time.Hour / 10)
+		bubble.Advance(time.Hour / 10)
 		other := w.replica()
 		check(t, "calls", w.up.count(), 1)
 		check(t, "status", other.get(id).State.Status, taskroute.Working)

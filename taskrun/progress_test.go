@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"taskgate/internal/bubble"
 	"taskgate/taskroute"
 	"taskgate/wire"
 )
@@ -23,7 +24,7 @@ func TestProgressIsRelayedUntilThePromotion(t *testing.T) {
 		up.handler.Notify("notifications/message", wire.Raw(`{"level":"info"}`))
 		check(t, "relayed", fmt.Sprint(c.seen),
 			`[notifications/progress {"progress":1.0,"total":9007199254740993,"x":{"b":1,"a":2}} notifications/message {"level":"info"}]`)
-		time.Sleep(progressEvery)
+		bubble.Advance(progressEvery)
 		check(t, "status message", r.get(id).State.StatusMessage, "half way")
 	})
 }
@@ -52,10 +53,10 @@ func TestProgressIsThrottled(t *testing.T) {
 				before, began := w.store.count("replace"), time.Now()
 				for i := range 200 {
 					w.nth(1).progress(fmt.Sprintf(`{"progress":%d}`, i))
-					time.Sleep(pause)
+					bubble.Advance(pause)
 				}
 				took := time.Since(began)
-				time.Sleep(progressEvery)
+				bubble.Advance(progressEvery)
 				check(t, "status message", r.get(id).State.StatusMessage, "Progress: 199")
 				writes, most := w.store.count("replace")-before, int(took/progressEvery)+2
 				if writes > most || writes == 0 {
@@ -64,7 +65,7 @@ func TestProgressIsThrottled(t *testing.T) {
 				w.nth(1).returns(hello)
 				rec := r.get(id)
 				w.nth(1).progress(`{"progress":200}`)
-				time.Sleep(time.Minute)
+				bubble.Advance(time.Minute)
 				check(t, "revision", r.get(id).Revision, rec.Revision)
 				check(t, "status", rec.State.Status, taskroute.Completed)
 				check(t, "status message", rec.State.StatusMessage, "")
@@ -81,7 +82,7 @@ func TestWhatIsMeasured(t *testing.T) {
 	}{
 		"a result":            {func(p *played, _ *client) { p.returns(hello) }, time.Second},
 		"an error":            {func(p *played, _ *client) { p.fails(`{"code":1,"message":"no"}`) }, time.Second},
-		"out of time":         {func(*played, *client) { time.Sleep(9 * time.Second) }, 10 * time.Second},
+		"out of time":         {func(*played, *client) { bubble.Advance(9 * time.Second) }, 10 * time.Second},
 		"a hang-up":           {func(_ *played, c *client) { c.hangUp() }, 0},
 		"people took a while": {func(p *played, _ *client) { p.asks(`{}`); p.returns(hello) }, 0},
 		"a question":          {func(p *played, _ *client) { p.returns(`{"resultType":"input_required","requestState":"x"}`) }, 0},
@@ -96,7 +97,7 @@ func TestWhatIsMeasured(t *testing.T) {
 					}
 				})
 				caller := r.call(undeclared, timeout(10*time.Second))
-				time.Sleep(time.Second)
+				bubble.Advance(time.Second)
 				c.play(w.nth(1), caller)
 				caller.waits()
 				check(t, "measured", got, c.want)

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"taskgate/internal/bubble"
 	"taskgate/reqcoord"
 	"taskgate/taskroute"
 )
@@ -107,17 +108,17 @@ func TestTimeoutStandsStillWhileAQuestionIsOut(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		r := w.replica()
 		id := r.call(timeout(time.Minute)).handle() // 2 s are gone
-		time.Sleep(28 * time.Second)
+		bubble.Advance(28 * time.Second)
 		w.nth(1).asks(`{"message":"name?"}`)
-		time.Sleep(5 * time.Minute)
+		bubble.Advance(5 * time.Minute)
 		w.nth(1).asks(`{"message":"age?"}`)
 		r.answer(id, `{"q1":{}}`)
-		time.Sleep(5 * time.Minute)
+		bubble.Advance(5 * time.Minute)
 		check(t, "status", r.get(id).State.Status, taskroute.InputRequired)
 		r.answer(id, `{"q2":{}}`)
-		time.Sleep(30*time.Second - time.Millisecond)
+		bubble.Advance(30*time.Second - time.Millisecond)
 		check(t, "status", r.get(id).State.Status, taskroute.Working)
-		time.Sleep(2 * time.Millisecond)
+		bubble.Advance(2 * time.Millisecond)
 		check(t, "status", r.get(id).State.Status, taskroute.Failed)
 		check(t, "cause", w.nth(1).cause(), errTimeout)
 	})
@@ -133,7 +134,7 @@ func TestWithdrawnQuestionIsNotAskedAnyMore(t *testing.T) {
 		second.withdraw()
 		check(t, "status", r.get(id).State.Status, taskroute.Working)
 		r.answer(id, `{"q1":{},"q2":{}}`) // superseded: ignored
-		time.Sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		check(t, "cause", w.nth(1).cause(), errTimeout) // its clock runs again
 	})
 }
@@ -162,12 +163,12 @@ func TestTimeInTheQueueIsNotTheUpstreams(t *testing.T) {
 		r := w.replica()
 		r.call(timeout(0))
 		id := r.call(atOnce, timeout(time.Minute)).handle()
-		time.Sleep(10 * time.Minute)
+		bubble.Advance(10 * time.Minute)
 		check(t, "calls", w.up.count(), 1)
 		w.nth(1).returns(hello)
-		time.Sleep(time.Minute - time.Millisecond)
+		bubble.Advance(time.Minute - time.Millisecond)
 		check(t, "status", r.get(id).State.Status, taskroute.Working)
-		time.Sleep(time.Millisecond)
+		bubble.Advance(time.Millisecond)
 		check(t, "status", r.get(id).State.Status, taskroute.Failed)
 	})
 }
@@ -179,7 +180,7 @@ func TestClosedBudgetDoesNotStartAgain(t *testing.T) {
 		b.start()
 		b.close()
 		b.start()
-		time.Sleep(time.Hour)
+		bubble.Advance(time.Hour)
 		check(t, "over", over, false)
 	})
 }

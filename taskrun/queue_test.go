@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"taskgate/internal/bubble"
 	"taskgate/policy"
 	"taskgate/taskroute"
 )
@@ -22,7 +23,7 @@ func TestQueueOfARule(t *testing.T) {
 		r := w.replica()
 		first := r.call(one, atOnce).handle()
 		second := r.call(one, atOnce).handle()
-		time.Sleep(progressEvery)
+		bubble.Advance(progressEvery)
 		check(t, "status message", r.get(second).State.StatusMessage, "Waiting for its turn: number 1 in the queue.")
 		_, err := r.call(one, atOnce).outcome()
 		check(t, "the one too many", string(WireError(err).Data), `{"reason":"overloaded","retriable":true,"retryAfterMs":1000,"limit":1}`)
@@ -31,7 +32,7 @@ func TestQueueOfARule(t *testing.T) {
 		check(t, "calls at the upstream", w.up.count(), 2)
 		w.nth(1).returns(hello)
 		check(t, "status", r.get(first).State.Status, taskroute.Completed)
-		time.Sleep(recheck)
+		bubble.Advance(recheck)
 		check(t, "status message when its turn has come", r.get(second).State.StatusMessage, "")
 		w.nth(3).returns(hello)
 		check(t, "status", r.get(second).State.Status, taskroute.Completed)
@@ -49,11 +50,11 @@ func TestPlaceInTheQueue(t *testing.T) {
 		for n := 1; n <= 2; n++ {
 			check(t, "status message", r.get(third).State.StatusMessage, fmt.Sprintf("Waiting for its turn: number %d in the queue.", 3-n))
 			w.nth(n).returns(hello)
-			time.Sleep(recheck)
+			bubble.Advance(recheck)
 		}
 		check(t, "status message when its turn has come", r.get(third).State.StatusMessage, "")
 		w.nth(3).progress(`{"progress":1,"message":"Half of it"}`)
-		time.Sleep(progressEvery)
+		bubble.Advance(progressEvery)
 		check(t, "status message", r.get(third).State.StatusMessage, "Half of it")
 	})
 }
@@ -66,18 +67,18 @@ func TestTimeInTheQueue(t *testing.T) {
 		r := w.replica()
 		first := r.call(one, atOnce, timeout(4*time.Minute)).handle()
 		second := r.call(one, atOnce, timeout(4*time.Minute)).handle()
-		time.Sleep(4*time.Minute - time.Millisecond)
+		bubble.Advance(4*time.Minute - time.Millisecond)
 		check(t, "status", r.get(first).State.Status, taskroute.Working)
-		time.Sleep(time.Millisecond)
+		bubble.Advance(time.Millisecond)
 		check(t, "reason", reasonOf(t, r.get(first)), "timeout")
 		third, held := r.call(one, atOnce).handle(), r.call(one, undeclared)
-		time.Sleep(4*time.Minute - time.Millisecond)
+		bubble.Advance(4*time.Minute - time.Millisecond)
 		check(t, "status after a wait and nearly all of its time", r.get(second).State.Status, taskroute.Working)
 		check(t, "calls at the upstream", w.up.count(), 2)
-		time.Sleep(time.Millisecond)
+		bubble.Advance(time.Millisecond)
 		check(t, "reason", reasonOf(t, r.get(second)), "timeout")
 		check(t, "status", r.get(third).State.Status, taskroute.Working)
-		time.Sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		_, err := held.outcome()
 		check(t, "to who waited too long", string(WireError(err).Data), `{"reason":"overloaded","retriable":true,"retryAfterMs":300000,"limit":1}`)
 		check(t, "calls at the upstream", w.up.count(), 3)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"taskgate/internal/bubble"
 	"taskgate/reqcoord"
 	"taskgate/taskroute"
 	"taskgate/wire"
@@ -58,7 +59,7 @@ func TestAHeldCallOfADeadReplicaFailsHonestly(t *testing.T) {
 		in := waiting.input()
 		r.stop()
 		other := w.replica()
-		time.Sleep(rescued)
+		bubble.Advance(rescued)
 		retry := other.resume(in.State, `{"q1":{"action":"accept"}}`, mrtr)
 		check(t, "error", strings.Contains(retry.reply(), "outcome_unknown"), true)
 		check(t, "calls", w.up.count(), 1)
@@ -72,7 +73,7 @@ func TestLiveHolderIsNeverRobbed(t *testing.T) {
 		asking := r.call(timeout(0), mrtr)
 		w.nth(2).asks(`{}`)
 		asking.input()
-		time.Sleep(50 * time.Minute)
+		bubble.Advance(50 * time.Minute)
 		check(t, "status", other.get(id).State.Status, taskroute.Working)
 		check(t, "rescued", other.counted("records_rescued_total")+r.counted("records_rescued_total"), 0)
 		check(t, "lapses", r.counted("lease_lapses_total"), 0)
@@ -84,16 +85,16 @@ func TestLapsedLeaseIsReclaimed(t *testing.T) {
 		r := w.replica()
 		id := r.call().handle()
 		w.store.set(down)
-		time.Sleep(5 * leaseTime)
+		bubble.Advance(5 * leaseTime)
 		w.store.set(works)
-		time.Sleep(leaseTime)
+		bubble.Advance(leaseTime)
 		check(t, "lapses", r.counted("lease_lapses_total"), 1)
 		rec := r.get(id)
 		check(t, "status", rec.State.Status, taskroute.Working)
 		check(t, "held by the new incarnation", rec.State.Holder, r.holder())
 		check(t, "attempts", rec.State.Attempts, 1)
 		other := w.replica()
-		time.Sleep(5 * leaseTime)
+		bubble.Advance(5 * leaseTime)
 		check(t, "status", other.get(id).State.Status, taskroute.Working)
 		w.nth(1).returns(hello)
 		check(t, "status", other.get(id).State.Status, taskroute.Completed)
@@ -115,7 +116,7 @@ func TestRunnerDoesNotRescueItsOwnRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		check(t, "status", r.get(id).State.Status, taskroute.Working)
-		time.Sleep(2 * leaseTime)
+		bubble.Advance(2 * leaseTime)
 		check(t, "lapses", r.counted("lease_lapses_total"), 1)
 		check(t, "status", r.get(id).State.Status, taskroute.Working)
 	})
@@ -131,15 +132,15 @@ func TestNobodyIsRobbedAfterAnOutage(t *testing.T) {
 				t.Run(fmt.Sprintf("%v, mood %d, %v apart", away, m, apart), func(t *testing.T) {
 					inBubble(t, func(t *testing.T, w *world) {
 						a := w.replica()
-						time.Sleep(apart)
+						bubble.Advance(apart)
 						b := w.replica()
 						done, runs := a.call(timeout(0)).handle(), b.call(timeout(0)).handle()
-						time.Sleep(leaseTime)
+						bubble.Advance(leaseTime)
 						w.store.set(m)
 						w.nth(1).returns(hello)
-						time.Sleep(away)
+						bubble.Advance(away)
 						w.store.set(works)
-						time.Sleep(3 * leaseTime)
+						bubble.Advance(3 * leaseTime)
 						check(t, "status of what has ended", b.get(done).State.Status, taskroute.Completed)
 						check(t, "status of what runs", a.get(runs).State.Status, taskroute.Working)
 						check(t, "runs given up", a.counted("runs_fenced_total")+b.counted("runs_fenced_total"), 0)
@@ -164,7 +165,7 @@ func TestZombieIsFenced(t *testing.T) {
 		check(t, "reason", reasonOf(t, rec), "outcome_unknown")
 		w.nth(1).returns(hello)
 		cut.set(works)
-		time.Sleep(leaseTime)
+		bubble.Advance(leaseTime)
 		check(t, "revision", other.get(id).Revision, rec.Revision)
 		check(t, "results dropped", r.counted("outcomes_dropped_total"), 1)
 		check(t, "cause of the other call's end", w.nth(2).cause(), errLost)
@@ -191,7 +192,7 @@ func TestOneOfManyTakesTheOrphan(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(leaseTime)
+			bubble.Advance(leaseTime)
 			for _, o := range others {
 				go func() { _ = o.rescueOnce(context.Background()) }()
 			}
@@ -221,9 +222,9 @@ func TestOneProcessClaimsOnce(t *testing.T) {
 		for range 2 {
 			go func() { _ = r.proceed(context.Background(), id, 0) }()
 		}
-		time.Sleep(20 * time.Millisecond)
+		bubble.Advance(20 * time.Millisecond)
 		w.store.set(works)
-		time.Sleep(time.Second)
+		bubble.Advance(time.Second)
 		check(t, "calls", w.up.count(), 2)
 	})
 }
@@ -241,7 +242,7 @@ func TestLastAnswerFromManySides(t *testing.T) {
 			wg.Go(func() { replicas[i%3].answer(id, fmt.Sprintf(`{"q1":{"side":%d},"q%d":{}}`, i, i+2)) })
 		}
 		wg.Wait()
-		time.Sleep(3 * leaseTime)
+		bubble.Advance(3 * leaseTime)
 		check(t, "calls", w.up.count(), 2)
 		w.nth(2).returns(hello)
 		check(t, "status", replicas[1].get(id).State.Status, taskroute.Completed)
@@ -276,7 +277,7 @@ func TestManyOrphansAndADamagedOne(t *testing.T) {
 type distant struct{ taskroute.Backend }
 
 func (d distant) Get(ctx context.Context, id string, parts ...taskroute.Part) (taskroute.Doc, error) {
-	time.Sleep(time.Millisecond)
+	<-time.After(time.Millisecond)
 	return d.Backend.Get(ctx, id, parts...)
 }
 
@@ -298,7 +299,7 @@ func TestRescuersLeaveTheRestToEachOther(t *testing.T) {
 			w.replicaOn(far)
 		}
 		began := time.Now()
-		for ; w.open(ann) > 0; time.Sleep(time.Second) {
+		for ; w.open(ann) > 0; bubble.Advance(time.Second) {
 			if time.Since(began) > 2*leaseTime {
 				t.Fatalf("%d records are open after %v", w.open(ann), time.Since(began))
 			}
@@ -319,7 +320,7 @@ func TestRecordOfANewerVersionIsLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := w.replica()
-		time.Sleep(3 * leaseTime)
+		bubble.Advance(3 * leaseTime)
 		if _, err := r.Get(t.Context(), ann, doc.ID); !errors.Is(err, taskroute.ErrNewer) {
 			t.Errorf("get says %v, want %v", err, taskroute.ErrNewer)
 		}
@@ -352,7 +353,7 @@ func TestIdempotentCallIsSentAgain(t *testing.T) {
 		check(t, "params", string(w.nth(2).Params.Bytes()), string(w.nth(1).Params.Bytes()))
 		q := w.nth(2).asks(`{"message":"name?"}`) // under a key of its own again
 		replicas[2].answer(id, `{"q1":{"old":1},"q2":{"new":1}}`)
-		time.Sleep(recheck)
+		bubble.Advance(recheck)
 		check(t, "answer", q.answer(), `{"new":1}`)
 		for i, r := range replicas[1:] {
 			if !isEmpty(&r.own) {
@@ -377,7 +378,7 @@ func TestMassRescueDoesNotFloodTheUpstream(t *testing.T) {
 		r.stop()
 		w.limits = map[string]reqcoord.Limits{"up": {Concurrency: atATime, Queue: 5, QueueTimeout: time.Second}}
 		other := w.replica()
-		time.Sleep(rescued)
+		bubble.Advance(rescued)
 		check(t, "open records", w.open(ann), many)
 		check(t, "calls sent again", w.up.count(), many+atATime)
 		fresh := other.call(by(bob))
@@ -416,9 +417,9 @@ func TestRerunWithoutAReply(t *testing.T) {
 		r.get(id)
 		cut.set(down)
 		second.set(mute, "replace")
-		time.Sleep(2 * rescued)
+		bubble.Advance(2 * rescued)
 		second.set(works)
-		time.Sleep(time.Second)
+		bubble.Advance(time.Second)
 		check(t, "calls", w.up.count(), 2)
 		w.nth(2).returns(hello)
 		check(t, "status", other.get(id).State.Status, taskroute.Completed)

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"taskgate/internal/bubble"
 	"taskgate/taskroute"
 	"taskgate/upstream"
 	"taskgate/wire"
@@ -47,7 +48,7 @@ func TestTheTokenIsKeptWithTheRecord(t *testing.T) {
 		for _, token := range []string{`{"at":2}`, `{"at":3}`, `{"at":4}`} {
 			w.nth(1).keeps(token)
 		}
-		time.Sleep(2 * progressEvery)
+		bubble.Advance(2 * progressEvery)
 		check(t, "the latest", w.token(id), `{"at":4}`)
 		check(t, "writes, at most one at once and one later", w.store.count("replace")-writes <= 2, true)
 		check(t, "it is nothing that clients see", w.state(id).State.UpdatedAt, updated)
@@ -64,7 +65,7 @@ func TestACallOfADeadReplicaIsFoundAgain(t *testing.T) {
 		id := waiting.handle()
 		r.stop()
 		other := w.replica()
-		time.Sleep(rescued)
+		bubble.Advance(rescued)
 		again := w.nth(2)
 		check(t, "token", again.token, `{"at":1}`)
 		check(t, "tool", again.Method, "tools/call")
@@ -86,12 +87,12 @@ func TestTheStatusMessageOutlivesTheReplica(t *testing.T) {
 		id := r.call().handle()
 		w.nth(1).handler.Progress(object(t, `{"progress":1,"message":"half"}`))
 		w.nth(1).keeps(`{"at":1}`)
-		time.Sleep(2 * progressEvery)
+		bubble.Advance(2 * progressEvery)
 		r.stop()
 		other := w.replica()
-		time.Sleep(rescued)
+		bubble.Advance(rescued)
 		w.nth(2).keeps(`{"at":2}`)
-		time.Sleep(2 * progressEvery)
+		bubble.Advance(2 * progressEvery)
 		check(t, "message", other.get(id).State.StatusMessage, "half")
 		check(t, "token", w.token(id), `{"at":2}`)
 		w.nth(2).returns(hello)
@@ -113,7 +114,7 @@ func TestAQuestionOutlivesItsReplica(t *testing.T) {
 				if before {
 					other.answer(id, answers)
 				}
-				time.Sleep(rescued)
+				bubble.Advance(rescued)
 				again := w.nth(2).asksAs(upstream.Question{ID: "41"})
 				if !before {
 					check(t, "answer", again.answer(), "")
@@ -142,7 +143,7 @@ func TestAQuestionThatNobodyWroteDown(t *testing.T) {
 		id := waiting.handle()
 		r.stop()
 		other := w.replica()
-		time.Sleep(rescued)
+		bubble.Advance(rescued)
 		check(t, "by its id only", w.nth(2).asksAs(upstream.Question{ID: "41"}).answer(), "error: "+gone.Message)
 		q := w.nth(2).asksAs(numbered("42"))
 		other.answer(id, `{"q1":{"action":"accept"}}`)
@@ -160,7 +161,7 @@ func TestAHeldCallOutlivesItsReplica(t *testing.T) {
 		in := waiting.input()
 		r.stop()
 		other := w.replica()
-		time.Sleep(rescued)
+		bubble.Advance(rescued)
 		q := w.nth(2).asksAs(upstream.Question{ID: "41"})
 		retry := other.resume(in.State, `{"q1":{"action":"accept"}}`, mrtr)
 		check(t, "answer", q.answer(), `{"action":"accept"}`)
@@ -180,10 +181,10 @@ func TestTheLoserOfARaceLeavesTheCallAlone(t *testing.T) {
 		id := waiting.handle()
 		r.get(id)
 		cut.set(down)
-		time.Sleep(2 * rescued)
+		bubble.Advance(2 * rescued)
 		check(t, "found by another", w.nth(2).token, `{"at":1}`)
 		cut.set(works)
-		time.Sleep(leaseTime)
+		bubble.Advance(leaseTime)
 		check(t, "left", errors.Is(w.nth(1).cause(), upstream.ErrLeave), true)
 		check(t, "fenced", r.counted("runs_fenced_total"), 1)
 		w.nth(2).returns(hello)
@@ -200,7 +201,7 @@ func TestWhatCannotBeFoundAgain(t *testing.T) {
 		idOnce, idTwice := once.handle(), twice.handle()
 		r.stop()
 		other := w.replica()
-		time.Sleep(rescued)
+		bubble.Advance(rescued)
 		for _, n := range []int{3, 4} {
 			w.nth(n).end <- ended{err: gone404}
 		}
@@ -241,7 +242,7 @@ func TestCancellingWhatIsFoundAgain(t *testing.T) {
 		id := waiting.handle()
 		r.stop()
 		other := w.replica()
-		time.Sleep(rescued)
+		bubble.Advance(rescued)
 		other.cancelTask(id)
 		other.becomes(id, taskroute.Cancelled, cancelGrace)
 		check(t, "cause", w.nth(2).cause(), errCancelled)
@@ -274,9 +275,9 @@ func TestDrainHandsOver(t *testing.T) {
 		w.nth(4).keeps(`{"at":4}`)
 		ids := []string{found.handle(), rerun.handle(), lost.handle()}
 		done := r.drain(time.Minute)
-		time.Sleep(time.Minute - time.Millisecond)
+		bubble.Advance(time.Minute - time.Millisecond)
 		w.nth(1).keeps(`{"at":2}`)
-		time.Sleep(time.Millisecond)
+		bubble.Advance(time.Millisecond)
 		check(t, "over", over(done), true)
 		for n, left := range map[int]bool{1: true, 2: true, 3: false, 4: false} {
 			check(t, "left", errors.Is(w.nth(n).cause(), upstream.ErrLeave), left)
@@ -285,7 +286,7 @@ func TestDrainHandsOver(t *testing.T) {
 		check(t, "status", other.get(ids[2]).State.Status, taskroute.Failed)
 		check(t, "handed over", r.counted("records_handed_over_total"), 2)
 
-		time.Sleep(leaseTime / 2) // not the whole lease
+		bubble.Advance(leaseTime / 2) // not the whole lease
 		tokens := map[string]bool{w.nth(5).token: true, w.nth(6).token: true}
 		check(t, "found again at the last place", tokens[`{"at":2}`], true)
 		check(t, "sent again", tokens[""], true)
@@ -305,10 +306,10 @@ func TestHandingOverWaitsForTheConnector(t *testing.T) {
 		w.nth(1).deaf = make(chan struct{})
 		id := waiting.handle()
 		done := r.drain(time.Minute)
-		time.Sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		close(w.nth(1).deaf)
 		check(t, "over", over(done), true)
-		time.Sleep(leaseTime / 2)
+		bubble.Advance(leaseTime / 2)
 		check(t, "token", w.nth(2).token, `{"at":1}`)
 		w.nth(2).returns(hello)
 		check(t, "status", other.get(id).State.Status, taskroute.Completed)

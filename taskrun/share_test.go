@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"taskgate/internal/bubble"
 	"taskgate/policy"
 	"taskgate/taskroute"
 )
@@ -43,7 +44,7 @@ func TestSameCallsAtOnceRunOnce(t *testing.T) {
 			check(t, "reply", c.reply(), hello[:len(hello)-1]+helloComplete)
 		}
 		check(t, "calls at the upstream", w.up.count(), 1)
-		time.Sleep(2 * time.Minute)
+		bubble.Advance(2 * time.Minute)
 		check(t, "open records", w.open(ann), 0)
 	})
 }
@@ -77,7 +78,7 @@ func TestTheWindowEnds(t *testing.T) {
 		first := r.call(deduped, undeclared)
 		w.nth(1).returns(hello)
 		first.reply()
-		time.Sleep(window)
+		bubble.Advance(window)
 		again := r.call(deduped, undeclared)
 		w.nth(2).returns(hello)
 		again.reply()
@@ -177,7 +178,7 @@ func TestSharedCallOfALostReplica(t *testing.T) {
 		if !joined.waits() {
 			t.Fatal("told before the replica was known to be dead")
 		}
-		time.Sleep(3 * leaseTime)
+		bubble.Advance(3 * leaseTime)
 		if out, err := joined.outcome(); err != nil || out.Reply == nil || out.Reply.Error == nil {
 			t.Errorf("got %+v, %v; want an error that says that the outcome is unknown", out, err)
 		}

@@ -8,6 +8,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"taskgate/internal/bubble"
 	"taskgate/taskroute"
 	"taskgate/tracing"
 )
@@ -55,7 +56,7 @@ func TestRescuesAreTraced(t *testing.T) {
 			r, other := w.replicaOn(cut, traced), w.replica(traced)
 			id := r.call(from, reruns(2)).handle()
 			cut.set(down)
-			time.Sleep(2 * rescued)
+			bubble.Advance(2 * rescued)
 			w.nth(2).returns(hello)
 			other.becomes(id, taskroute.Completed, time.Second)
 			wantSpan(t, kept, tracing.Rerun, taskroute.Completed)
@@ -70,7 +71,7 @@ func TestRescuesAreTraced(t *testing.T) {
 			w.nth(1).keeps(`{"at":1}`)
 			id := waiting.handle()
 			cut.set(down)
-			time.Sleep(2 * rescued)
+			bubble.Advance(2 * rescued)
 			w.nth(2).returns(hello)
 			other.becomes(id, taskroute.Completed, time.Second)
 			wantSpan(t, kept, tracing.Reattached, taskroute.Completed)

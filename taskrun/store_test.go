@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"taskgate/internal/bubble"
 	"taskgate/taskroute"
 )
 
@@ -18,7 +19,7 @@ func TestStoreDownAtCreateKeepsTheCallSynchronous(t *testing.T) {
 					r := w.replica()
 					w.store.set(m, "create", "get", "replace", "count")
 					c := r.call(adjust)
-					time.Sleep(promoteAfter + 3*recheck)
+					bubble.Advance(promoteAfter + 3*recheck)
 					if !c.waits() {
 						t.Fatal("the client was told something")
 					}
@@ -29,7 +30,7 @@ func TestStoreDownAtCreateKeepsTheCallSynchronous(t *testing.T) {
 					check(t, "reply", c.reply(), hello)
 					check(t, "calls at the upstream", w.up.count(), 1)
 					w.store.set(works)
-					time.Sleep(2 * time.Minute)
+					bubble.Advance(2 * time.Minute)
 					check(t, "open records", w.open(ann), 0)
 				})
 			})
@@ -42,7 +43,7 @@ func TestAnswerDoesNotWaitForAStoreThatHangs(t *testing.T) {
 		r := w.replica()
 		w.store.set(hangs, "create")
 		c := r.call()
-		time.Sleep(promoteAfter + storeTimeout/2)
+		bubble.Advance(promoteAfter + storeTimeout/2)
 		w.nth(1).returns(hello)
 		if c.waits() {
 			t.Error("the answer waits for the store")
@@ -55,18 +56,18 @@ func TestPromotedOnceTheStoreIsBack(t *testing.T) {
 		r := w.replica()
 		w.store.set(down)
 		c := r.call()
-		time.Sleep(time.Minute) // longer than the lease
+		bubble.Advance(time.Minute) // longer than the lease
 		w.store.set(works)
 		if !c.waits() {
 			t.Fatal("the client was told something")
 		}
-		time.Sleep(leaseTime/3 + recheck)
+		bubble.Advance(leaseTime/3 + recheck)
 		if c.waits() {
 			t.Fatal("not promoted although the store is back")
 		}
 		id := c.handle()
 		other := w.replica()
-		time.Sleep(2 * leaseTime)
+		bubble.Advance(2 * leaseTime)
 		check(t, "status", other.get(id).State.Status, taskroute.Working)
 		w.nth(1).returns(hello)
 		check(t, "status", other.get(id).State.Status, taskroute.Completed)
@@ -77,7 +78,7 @@ func TestNoRecordUnderALeaseInDoubt(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		r := w.replica()
 		w.store.set(down, "heartbeat")
-		time.Sleep(leaseTime)
+		bubble.Advance(leaseTime)
 		c := r.call(atOnce)
 		if !c.waits() {
 			t.Fatal("a handle was given out that others would take for an orphan's")
@@ -96,7 +97,7 @@ func TestResultIsWrittenWhenTheStoreIsBack(t *testing.T) {
 				id := r.call().handle()
 				w.store.set(m, "replace", "get")
 				w.nth(1).returns(hello)
-				time.Sleep(time.Minute)
+				bubble.Advance(time.Minute)
 				check(t, "ends that wait for the store", r.counted("outcomes_unwritten"), 1)
 				w.store.set(works)
 				rec := r.becomes(id, taskroute.Completed, 3*time.Second)
@@ -125,9 +126,9 @@ func TestLastWriteWithoutAReply(t *testing.T) {
 				id := r.call().handle()
 				w.store.set(mute, "replace")
 				w.nth(1).returns(c.reply)
-				time.Sleep(10 * time.Millisecond)
+				bubble.Advance(10 * time.Millisecond)
 				w.store.set(works)
-				time.Sleep(time.Second)
+				bubble.Advance(time.Second)
 				check(t, "status", r.get(id).State.Status, c.want)
 				check(t, "ended", r.counted("records_ended_total"), c.ended)
 				check(t, "dropped", r.counted("outcomes_dropped_total"), 0)
@@ -144,7 +145,7 @@ func TestResultOutlivesALapsedLease(t *testing.T) {
 		id := r.call().handle()
 		w.store.set(down)
 		w.nth(1).returns(hello)
-		time.Sleep(3 * leaseTime)
+		bubble.Advance(3 * leaseTime)
 		w.store.set(works)
 		r.becomes(id, taskroute.Completed, 3*time.Second)
 	})
@@ -159,7 +160,7 @@ func TestQuestionWhoseWriteHadNoReplyIsAskedOnce(t *testing.T) {
 		w.store.set(works)
 		rec := r.becomes(id, taskroute.InputRequired, time.Second)
 		check(t, "inputRequests", string(rec.PendingInputs().Bytes()), `{"q1":{"method":"elicitation/create","params":{"message":"sure?"}}}`)
-		time.Sleep(time.Second)
+		bubble.Advance(time.Second)
 		r.answer(id, `{"q1":{"action":"accept"}}`)
 		check(t, "status", r.get(id).State.Status, taskroute.Working)
 		check(t, "answer", q.answer(), `{"action":"accept"}`)
@@ -192,9 +193,9 @@ func TestClaimWithoutAReply(t *testing.T) {
 			t.Fatal("an update without a reply was acknowledged")
 		}
 		r.answer(id, `{"q2":{"action":"accept"}}`) // the client asks again; there is nothing to write
-		time.Sleep(200 * time.Millisecond)
+		bubble.Advance(200 * time.Millisecond)
 		w.store.set(works)
-		time.Sleep(3 * leaseTime)
+		bubble.Advance(3 * leaseTime)
 		check(t, "calls at the upstream", w.up.count(), 3)
 		w.nth(3).returns(hello)
 		check(t, "status", r.get(id).State.Status, taskroute.Completed)
@@ -208,10 +209,10 @@ func TestReclaimWithoutAReply(t *testing.T) {
 		r := w.replica()
 		id := r.call().handle()
 		w.store.set(down)
-		time.Sleep(2 * leaseTime)
+		bubble.Advance(2 * leaseTime)
 		w.store.set(works)
 		w.store.set(mute, "replace")
-		time.Sleep(leaseTime) // a new incarnation, and a reclaim that seems to fail
+		bubble.Advance(leaseTime) // a new incarnation, and a reclaim that seems to fail
 		w.store.set(works)
 		w.nth(1).returns(hello)
 		check(t, "status", r.get(id).State.Status, taskroute.Completed)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"taskgate/internal/bubble"
 )
 
 func TestFlightIsCancelledWhenTheLastOneLeaves(t *testing.T) {
@@ -28,11 +30,9 @@ func TestFlightIsCancelledWhenTheLastOneLeaves(t *testing.T) {
 				}
 			}()
 		}
-		time.Sleep(1500 * time.Millisecond) // of the bubble's time
-		synctest.Wait()
+		bubble.Advance(1500 * time.Millisecond) // of the bubble's time
 		check(t, "ended while one waits", len(ended), 0)
-		time.Sleep(time.Second)
-		synctest.Wait()
+		bubble.Advance(time.Second)
 		check(t, "ended", len(ended), 1)
 
 		v, err := f.do(t.Context(), "k", func(context.Context) (int, error) { return 7, nil })
@@ -71,11 +71,9 @@ func TestRunEndsIdleSessionsUntilItsContextEnds(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- h.Run(ctx) }()
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		bubble.Advance(time.Minute)
 		check(t, "open after a minute", h.sessions.size(), 1)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		bubble.Advance(time.Minute)
 		check(t, "open after two", h.sessions.size(), 0)
 		cancel()
 		check(t, "error", <-done, nil)

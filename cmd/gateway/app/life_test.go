@@ -203,13 +203,14 @@ func TestHangUpReachesTheUpstream(t *testing.T) {
 		t.Run(era, func(t *testing.T) {
 			url, _ := serve(t, configured(t, up.Start(t), "memory"), zap.NewNop())
 			ctx, hangUp := context.WithCancel(t.Context())
+			answered := make(chan error, 1)
 			go func() {
-				for len(up.Calls("forever", "")) == 0 && ctx.Err() == nil {
-					time.Sleep(time.Millisecond) // between two looks
-				}
-				hangUp()
+				_, err := client(t, url).CallTool(ctx, "forever", `{}`, mcptest.WithCapabilities(`{}`))
+				answered <- err
 			}()
-			_, err := client(t, url).CallTool(ctx, "forever", `{}`, mcptest.WithCapabilities(`{}`))
+			mcptest.Eventually(t, limit, "the call has reached the upstream", func() bool { return len(up.Calls("forever", "")) > 0 })
+			hangUp()
+			err := <-answered
 			if err == nil {
 				t.Fatal("there was an answer")
 			}
