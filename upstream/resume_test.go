@@ -158,6 +158,31 @@ func (s *asker) resume(t *testing.T, h *Connector, tool string, from, to *keeper
 	})
 }
 
+// TestALeftQuestionStaysWithItsCall: whatever still notes where the call is, once it
+// has been left, notes its open question too. Who goes on with it asks it again, and
+// nobody takes it for another's (contract 9).
+func TestALeftQuestionStaysWithItsCall(t *testing.T) {
+	for name, c := range map[string]struct {
+		cause error
+		open  int
+	}{"left to others": {ErrLeave, 1}, "given up": {context.Canceled, 0}} {
+		t.Run(name, func(t *testing.T) {
+			var running sync.WaitGroup
+			k := newKeeper()
+			conversation := &conversation{legacy: &legacy{running: &running}, session: &session{}, handler: k,
+				questions: map[string]context.CancelFunc{}, place: token{Event: "e-1"},
+				request: Request{Capabilities: wire.ParseCapabilities(wire.Raw(`{"elicitation":{}}`))}}
+			ctx, leave := context.WithCancelCause(t.Context())
+			conversation.begin(ctx, wire.Message{ID: wire.Raw("1"), Method: wire.MethodElicit, Params: wire.Raw(`{"message":"Your name?"}`)})
+			eventually(t, "the question", func() bool { return k.questions() != "" })
+			leave(c.cause)
+			running.Wait()
+			conversation.keep(nil)
+			check(t, "open questions", len(k.got().Open), c.open)
+		})
+	}
+}
+
 const answered = `{"action":"accept","content":{"name":"Ann"}}`
 
 func TestABrokenStreamIsTakenUpAgain(t *testing.T) {
