@@ -11,7 +11,7 @@ GOTESTSUM    = $(CACHE)/bin/gotestsum --format pkgname --
 CONFORMANCE_TABLE = $(CACHE)/conformance.md
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build test lint unit e2e conformance faults-short faults fuzz bench microbench demo clean
+.PHONY: help deps build test lint unit system e2e conformance faults-short faults fuzz bench microbench demo clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ deps: $(CACHE)/debian.done $(CACHE)/tools.done $(CACHE)/npm.done ## Install what
 build: ## Build bin/gateway, one static program
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/gateway ./cmd/gateway
 
-test: deps lint unit e2e faults-short conformance ## Run every check there is
+test: deps lint unit system conformance ## Run every check there is
 	@echo "make test: all checks passed"
 
 lint: deps ## Check formatting, go vet and staticcheck
@@ -32,16 +32,19 @@ lint: deps ## Check formatting, go vet and staticcheck
 unit: deps ## Test the packages under the race detector
 	$(GOTESTSUM) -race -timeout 10m $(GO_PACKAGES)
 
+system: deps ## Both of the next two, side by side
+	$(GOTESTSUM) -race -timeout 15m ./test/e2e/... ./test/faults/... ./test/matrix/...
+
 e2e: deps ## Test the built program with real clients and servers
 	$(GOTESTSUM) -race -timeout 15m ./test/e2e/... ./test/matrix/...
+
+faults-short: deps ## Break 30 things under load and check every promise
+	$(GOTESTSUM) -race -timeout 15m ./test/faults/...
 
 conformance: deps ## Run the official suite through the gateway, lane by lane
 	@rm -f $(CONFORMANCE_TABLE)
 	TASKGATE_CONFORMANCE_TABLE=$(CONFORMANCE_TABLE) $(GOTESTSUM) -timeout 15m ./test/conformance/...; \
 		code=$$?; cat $(CONFORMANCE_TABLE) || true; exit $$code
-
-faults-short: deps ## Break 30 things under load and check every promise
-	$(GOTESTSUM) -race -timeout 20m ./test/faults/...
 
 FAULTS ?= 500
 faults: deps ## The same with FAULTS faults (default 500) and 30 s without Redis; TASKGATE_SEED repeats a run

@@ -2,7 +2,6 @@ package matrix
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,7 +60,8 @@ func once(questions *atomic.Int64, call func(use) error) func(use) error {
 }
 
 // cancelled gives a call a context that ends with the first progress; the call
-// must end with it.
+// must end with it. How a client then words its error is its own affair: mcp-go
+// reports the cancelled context or the stream that ended with it, by chance.
 func cancelled(ctx context.Context, progress <-chan struct{}, call func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -72,7 +72,7 @@ func cancelled(ctx context.Context, progress <-chan struct{}, call func(context.
 		case <-ctx.Done():
 		}
 	}()
-	if err := call(ctx); !errors.Is(err, context.Canceled) {
+	if err := call(ctx); err == nil || ctx.Err() == nil {
 		return fmt.Errorf("the call ended with %v before it was cancelled", err)
 	}
 	return nil
