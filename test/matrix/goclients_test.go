@@ -3,6 +3,7 @@ package matrix
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -92,7 +93,8 @@ func goSDK(version string) func(context.Context, string, plan) ([]Step, error) {
 		c := mcp.NewClient(&mcp.Implementation{Name: "go-sdk", Version: "0"}, &mcp.ClientOptions{
 			ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 				questions.Add(1)
-				return &mcp.ElicitResult{Action: "accept", Content: p["question"].Answer}, nil
+				// The SDK writes the defaults of the question into what it is given.
+				return &mcp.ElicitResult{Action: "accept", Content: maps.Clone(p["question"].Answer)}, nil
 			},
 			ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { hint(progress) },
 		})
