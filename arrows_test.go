@@ -55,6 +55,7 @@ var arrows = map[string][]string{
 	"internal/mcptest/*":  {"wire", "internal/mcptest"},
 	"internal/redistest":  {},
 	"internal/bubble":     {},
+	"internal/pipe":       {},
 	"test/*":              {"wire", "internal/mcptest", "internal/redistest"},
 	"bench":               {anyPackage},
 	"bench/*":             {"bench/rig"},

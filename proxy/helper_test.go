@@ -16,6 +16,7 @@ import (
 
 	"taskgate/auth"
 	"taskgate/internal/mcptest"
+	"taskgate/internal/pipe"
 	"taskgate/policy"
 	"taskgate/reqcoord"
 	"taskgate/taskroute"
@@ -35,7 +36,7 @@ type gateway struct {
 	up       *caller
 	backend  *switchable
 	server   *http.Server
-	listener *pipes // nil: real TCP
+	listener *pipe.Listener // nil: real TCP
 	url      string
 }
 
@@ -101,7 +102,7 @@ func (g *gateway) build(s *setup) {
 func (g *gateway) serve(inPipes bool) {
 	var l net.Listener
 	if g.url = "http://localhost/mcp"; inPipes {
-		g.listener = newPipes()
+		g.listener = pipe.New()
 		l = g.listener
 	} else {
 		tcp, err := net.Listen("tcp", "127.0.0.1:0")
@@ -133,7 +134,7 @@ func (g *gateway) client(caller string) *mcptest.Client {
 	c := mcptest.NewClient(g.url, mcptest.TasksAndInput)
 	c.Header.Set("X-Caller", caller)
 	if g.listener != nil {
-		c.HTTP.Transport.(*http.Transport).DialContext = g.listener.dial
+		c.HTTP.Transport.(*http.Transport).DialContext = g.listener.Dial
 	}
 	g.t.Cleanup(c.Close)
 	return c
@@ -247,46 +248,6 @@ func (s *switchable) Get(ctx context.Context, id string, parts ...taskroute.Part
 	}
 	return s.Backend.Get(ctx, id, parts...)
 }
-
-// pipes is a net.Listener in memory.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case p.conns <- server:
-		return client, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// Accept implements net.Listener.
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close implements net.Listener.
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-// Addr implements net.Listener.
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
 func check[T comparable](t *testing.T, what string, got, want T) {
 	t.Helper()

@@ -34,7 +34,7 @@ func TestDepthOfABody(t *testing.T) {
 // request sends one over a connection that nobody reads until the test does.
 func (g *gateway) request(method, name, params string) net.Conn {
 	g.t.Helper()
-	conn, err := g.listener.dial(g.t.Context(), "", "")
+	conn, err := g.listener.Dial(g.t.Context(), "", "")
 	if err != nil {
 		g.t.Fatal(err)
 	}

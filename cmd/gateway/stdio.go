@@ -16,6 +16,7 @@ import (
 
 	"taskgate/cmd/gateway/app"
 	"taskgate/config"
+	"taskgate/internal/pipe"
 	"taskgate/obs"
 	"taskgate/stdiofront"
 )
@@ -55,8 +56,8 @@ func (c *stdioCmd) Run() error {
 	defer func() { _ = log.Sync() }() // stderr cannot always be synced
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	pipe := stdiofront.NewPipe()
-	a, err := app.NewOn(ctx, cfg, version, log, pipe)
+	host := pipe.New()
+	a, err := app.NewOn(ctx, cfg, version, log, host)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (c *stdioCmd) Run() error {
 		stop()
 	}()
 	err = stdiofront.New(stdiofront.Options{
-		Client: pipe.Client(), URL: a.Endpoints()[0], MaxMessage: int(cfg.Upstreams[0].Limits.MaxResponseBytes),
+		Client: host.Client(), URL: a.Endpoints()[0], MaxMessage: int(cfg.Upstreams[0].Limits.MaxResponseBytes),
 		Finish: cfg.Timeouts.Drain, Again: time.Second,
 	}).Run(ctx, os.Stdin, os.Stdout)
 	stop()
