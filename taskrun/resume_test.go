@@ -315,3 +315,28 @@ func TestHandingOverWaitsForTheConnector(t *testing.T) {
 		check(t, "status", other.get(id).State.Status, taskroute.Completed)
 	})
 }
+
+// A question is the call's, not the replica's: it is not taken back when the call is
+// left to others, and its answer reaches the upstream through who goes on with it.
+func TestDrainHandsAQuestionOver(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		r, other := w.replica(), w.replica()
+		waiting := r.call()
+		w.nth(1).keeps(`{"at":1}`)
+		asked := w.nth(1).asksAs(numbered("41"))
+		w.nth(1).deaf = make(chan struct{}) // a connector lets go of its questions first
+		id := waiting.handle()
+		done := r.drain(time.Minute)
+		bubble.Advance(time.Minute)
+		check(t, "let go of", asked.answer(), "error: "+gone.Message)
+		close(w.nth(1).deaf)
+		check(t, "over", over(done), true)
+		check(t, "question", string(other.get(id).PendingInputs().Bytes()), `{"q1":{"method":"elicitation/create","params":{"message":"?"}}}`)
+		bubble.Advance(leaseTime / 2)
+		again := w.nth(2).asksAs(upstream.Question{ID: "41"})
+		other.answer(id, `{"q1":{"action":"accept"}}`)
+		check(t, "answer", again.answer(), `{"action":"accept"}`)
+		w.nth(2).returns(hello)
+		check(t, "status", other.get(id).State.Status, taskroute.Completed)
+	})
+}

@@ -183,7 +183,8 @@ func (x *run) Notify(method string, params wire.Raw) {
 func (x *run) Ask(ctx context.Context, q upstream.Question) (wire.Raw, *wire.Error) {
 	x.idle.refill()
 	x.hasAsked.Store(true)
-	a := &ask{Question: q, answer: make(chan answer, 1), gone: ctx.Done()}
+	withdrawn := make(chan struct{})
+	a := &ask{Question: q, answer: make(chan answer, 1), gone: withdrawn}
 	select {
 	case x.asked <- a:
 	case <-ctx.Done():
@@ -193,7 +194,10 @@ func (x *run) Ask(ctx context.Context, q upstream.Question) (wire.Raw, *wire.Err
 	case got := <-a.answer:
 		return got.result, got.err
 	case <-ctx.Done():
-		x.wake()
+		if !errors.Is(context.Cause(ctx), upstream.ErrLeave) { // else it stays open, for who goes on with the call
+			close(withdrawn)
+			x.wake()
+		}
 		return nil, gone
 	}
 }
