@@ -387,7 +387,7 @@ func TestIdleCost(t *testing.T) {
 // commands is how many the server has run so far, those of scripts too.
 func commands(t *testing.T, server *redistest.Server) int {
 	t.Helper()
-	return infoNumber(t, server, "stats", "total_commands_processed")
+	return infoNumber(t, server.CLI(t, "info", "stats"), "total_commands_processed")
 }
 
 // TestFailover has a Sentinel put a replica in the master's place.
