@@ -98,14 +98,14 @@ const (
 // Replace implements taskroute.Backend.
 func (s *Store) Replace(ctx context.Context, prev uint64, d taskroute.Doc, nonce string) error {
 	x := s.index(d)
-	args := append(s.docArgs(d, x, nonce), prev, taskroute.NonceMemory, s.keys.changed(), s.hintOf(d))
+	args := append(s.docArgs(d, x, nonce), prev, taskroute.NonceMemory, s.keys.changed(), s.hintOf(d), rank(d.ExpiresAt, prev))
 	args = appendParts(args, d)
 	var stored *redis.Cmd
 	err := s.write(ctx, func(p redis.Pipeliner) {
 		s.hold(ctx, p, d, x, prev+1)
 		s.tell(ctx, p, d)
 	}, func(p redis.Pipeliner) {
-		stored = replaceScript.EvalSha(ctx, p, s.docKeys(d), args...)
+		stored = replaceScript.EvalSha(ctx, p, s.replaceKeys(d), args...)
 	})
 	if err != nil {
 		return err
@@ -115,13 +115,14 @@ func (s *Store) Replace(ctx context.Context, prev uint64, d taskroute.Doc, nonce
 		return err
 	}
 	status, _ := reply[0].(int64)
-	before, _ := reply[1].(string)
 	switch status {
-	case replaceDone, replaceAgain:
-		s.letGo(ctx, d, x, before, prev)
-		if s.cluster && status == replaceDone {
+	case replaceDone:
+		if s.cluster {
+			s.letGo(ctx, d, reply, prev)
 			s.settle(ctx, d, x, reply)
 		}
+		return nil
+	case replaceAgain:
 		return nil
 	case replaceMissing:
 		return taskroute.ErrNotFound
@@ -150,10 +151,27 @@ func (s *Store) index(d taskroute.Doc) index {
 // docKeys are the document's, and those of its owner where one server has both.
 func (s *Store) docKeys(d taskroute.Doc) []string {
 	keys := []string{s.keys.task(d.ID), s.keys.tomb(d.ID)}
-	if s.cluster || d.Owner == "" {
+	if s.cluster {
 		return keys
 	}
-	return append(keys, s.keys.own(d.Owner)...)
+	return append(keys, s.ownKeys(d)...)
+}
+
+// replaceKeys are those, and what the keys of held documents begin with, where one
+// server has them all: only the script knows who has held the document.
+func (s *Store) replaceKeys(d taskroute.Doc) []string {
+	keys := []string{s.keys.task(d.ID), s.keys.tomb(d.ID)}
+	if s.cluster {
+		return keys
+	}
+	return append(append(keys, s.keys.held("")), s.ownKeys(d)...)
+}
+
+func (s *Store) ownKeys(d taskroute.Doc) []string {
+	if d.Owner == "" {
+		return nil
+	}
+	return s.keys.own(d.Owner)
 }
 
 // docArgs are the arguments that both scripts begin with.

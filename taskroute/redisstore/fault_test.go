@@ -312,6 +312,42 @@ func TestStaleEntries(t *testing.T) {
 	}
 }
 
+// TestHandedOver has a document go from holder to holder: each write drops the entry
+// that it makes stale, and none that was written for a later revision.
+func TestHandedOver(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, server.URL(), "over")
+	d := doc("r1")
+	if err := s.Create(t.Context(), d, rand.Text()); err != nil {
+		t.Fatal(err)
+	}
+	const held = "over:{holders}:held:"
+	for i, step := range []struct {
+		what    string
+		before  func()
+		holder  string
+		entries map[string]bool
+	}{
+		{"taken by another", func() {}, "r2", map[string]bool{"r1": false, "r2": true}},
+		{"taken back", func() {}, "r1", map[string]bool{"r1": true, "r2": false}},
+		{"taken while its holder writes too", func() { server.CLI(t, "zincrby", held+"r1", "1", d.ID) }, "r2",
+			map[string]bool{"r1": true, "r2": true}},
+		{"given up", func() {}, "", map[string]bool{"": true, "r2": false}},
+		{"ended", func() { d = ended(d) }, "", map[string]bool{"": false}},
+	} {
+		step.before()
+		d.Holder = step.holder
+		if err := s.Replace(t.Context(), uint64(i+1), d, rand.Text()); err != nil {
+			t.Fatalf("%s: %v", step.what, err)
+		}
+		for holder, want := range step.entries {
+			if got := server.CLI(t, "zscore", held+holder, d.ID) != ""; got != want {
+				t.Errorf("%s: the entry of holder %q is there: %v, want %v", step.what, holder, got, want)
+			}
+		}
+	}
+}
+
 // sweep pages through all orphans.
 func sweep(t *testing.T, s *redisstore.Store) (ids []string) {
 	t.Helper()

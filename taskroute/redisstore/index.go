@@ -10,24 +10,25 @@ import (
 )
 
 // hold writes the entry that makes the document, at the given revision, an
-// orphan once its holder is dead. The holder gets its place among the leases too:
-// one that lost it would keep its documents for ever.
+// orphan once its holder is dead. The holder gets its place among the leases too, and
+// gets it last, since one that holds nothing may lose it: it would keep its documents
+// for ever.
 func (s *Store) hold(ctx context.Context, p redis.Pipeliner, d taskroute.Doc, x index, revision uint64) {
 	if !x.isHeld() {
 		return
 	}
+	p.ZAddGT(ctx, s.keys.held(x.holder), redis.Z{Score: float64(rank(d.ExpiresAt, revision)), Member: d.ID})
 	if x.holder != "" {
 		p.ZAddNX(ctx, s.keys.leases(), redis.Z{Score: -float64(x.written), Member: x.holder})
 	}
-	p.ZAddGT(ctx, s.keys.held(x.holder), redis.Z{Score: float64(rank(d.ExpiresAt, revision)), Member: d.ID})
 }
 
-// letGo drops the entries that a write over revision prev has made stale. It
-// does not matter when it fails: who finds them will see that they are.
-func (s *Store) letGo(ctx context.Context, d taskroute.Doc, x index, before string, prev uint64) {
-	old, err := parseIndex(before)
-	if err == nil && old.isHeld() && (!x.isHeld() || old.holder != x.holder) {
-		s.unhold(ctx, old.holder, []any{d.ID, rank(d.ExpiresAt, prev)})
+// letGo drops the entry that a write over revision prev has made stale; written is
+// what the script said of it. It does not matter when it fails: who finds the entry
+// will see that it is.
+func (s *Store) letGo(ctx context.Context, d taskroute.Doc, written []any, prev uint64) {
+	if holder, ok := written[1].(string); ok {
+		s.unhold(ctx, holder, []any{d.ID, rank(d.ExpiresAt, prev)})
 	}
 }
 

@@ -35,7 +35,7 @@ func (s *Store) settle(ctx context.Context, d taskroute.Doc, x index, written []
 	if d.Owner == "" {
 		return
 	}
-	before, expired, grown, size := written[1], written[2], written[3], written[4]
+	before, expired, grown, size := written[2], written[3], written[4], written[5]
 	if d.Open && grown == int64(0) {
 		return
 	}

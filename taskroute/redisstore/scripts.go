@@ -14,7 +14,7 @@ var sources embed.FS
 // The scripts; each file says what it takes and returns.
 var (
 	createScript    = script("own", "create")
-	replaceScript   = script("own", "replace")
+	replaceScript   = script("own", "hold", "replace")
 	enterScript     = script("own", "enter")
 	settleScript    = script("own", "settle")
 	usageScript     = script("own", "usage")
@@ -22,7 +22,7 @@ var (
 	heartbeatScript = script("heartbeat")
 	retireScript    = script("retire")
 	deadScript      = script("dead")
-	unholdScript    = script("unhold")
+	unholdScript    = script("hold", "unhold")
 	buryScript      = script("bury")
 	tellScript      = script("tell")
 

@@ -1,5 +1,4 @@
--- Drops index entries that were written no later than the caller knows of. One
--- that was written since, by who took the document back, has a larger rank.
+-- Drops stale entries from what a holder holds.
 --
 -- KEYS  1 held: id -> rank
 -- ARGV  pairs of id and rank
@@ -7,9 +6,6 @@
 
 local dropped = 0
 for i = 1, #ARGV, 2 do
-  local rank = redis.call('ZSCORE', KEYS[1], ARGV[i])
-  if rank and tonumber(rank) <= tonumber(ARGV[i + 1]) then
-    dropped = dropped + redis.call('ZREM', KEYS[1], ARGV[i])
-  end
+  dropped = dropped + unhold(KEYS[1], ARGV[i], ARGV[i + 1])
 end
 return dropped
