@@ -74,7 +74,9 @@ func creates(ctx context.Context, l *lab) (string, error) {
 		return "", err
 	}
 	defer store.Backend().Close()
-	make := func(ctx context.Context) error { return store.Create(ctx, newRecord("bench", store.Backend().Now())) }
+	make := func(ctx context.Context) error {
+		return store.Create(ctx, newRecord(store, "bench", store.Backend().Now()))
+	}
 	table := page.NewTable("callers", evalSha+"/s", theirsStore+"/s", oursStore+"/s", "p50 ms of the three", "≥ 0.9 × asynq", "of bare EVALSHA")
 	for _, callers := range []int{1, 16, 64} {
 		s, err := load.Interleave(ctx, []load.Case{

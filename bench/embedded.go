@@ -43,7 +43,7 @@ func embedded(ctx context.Context, l *lab) (string, error) {
 	for _, callers := range []int{1, 16, 64} {
 		s, err := load.Interleave(ctx, []load.Case{
 			looped(plain, callers, plainCreate(db)),
-			looped(oursStore, callers, func(ctx context.Context) error { return store.Create(ctx, newRecord("bench", time.Now())) }),
+			looped(oursStore, callers, func(ctx context.Context) error { return store.Create(ctx, newRecord(store, "bench", time.Now())) }),
 		}, l.opts.rounds, l.opts.turn)
 		if err != nil {
 			return "", err

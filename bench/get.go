@@ -135,7 +135,7 @@ func storeGets(ctx context.Context, l *lab) (string, error) {
 	defer store.Backend().Close()
 	var ids, keys []string
 	for range tasksAsked {
-		r, key := newRecord("bench", store.Backend().Now()), "bare:"+taskroute.NewID()
+		r, key := newRecord(store, "bench", store.Backend().Now()), "bare:"+taskroute.NewID()
 		if err := store.Create(ctx, r); err != nil {
 			return "", err
 		}

@@ -91,7 +91,7 @@ func openTasks(ctx context.Context, store *taskroute.Store, n int) ([]string, er
 	for range min(n, callers) {
 		wg.Go(func() {
 			for left.Add(-1) >= 0 {
-				r := newRecord(growthHolder, store.Backend().Now())
+				r := newRecord(store, growthHolder, store.Backend().Now())
 				err := store.Create(ctx, r)
 				mu.Lock()
 				if ids = append(ids, r.ID); err != nil {

@@ -43,8 +43,8 @@ var caller = taskroute.Owner{Tenant: "bench", Subject: "store"}
 
 // newRecord is a task as the gateway would make it of a call with 600 bytes of
 // parameters: about 1 KB.
-func newRecord(holder string, now time.Time) *taskroute.Record {
-	r := taskroute.NewRecord(taskroute.NewID(), caller, taskroute.Task, holder, now)
+func newRecord(store *taskroute.Store, holder string, now time.Time) *taskroute.Record {
+	r := taskroute.NewRecord(store.NewID(), caller, taskroute.Task, holder, now)
 	r.State.TTL, r.State.PollInterval = time.Hour, time.Second
 	r.State.Upstream, r.State.Tool = "modern", "wait"
 	r.Request.Params = []byte(`{"name":"wait","arguments":{"text":"` + strings.Repeat("x", 500) + `"},` + meta + `}`)

@@ -110,6 +110,9 @@ type Orphan struct {
 //   - All methods are safe for concurrent use and honour ctx. What is passed in
 //     may be changed afterwards, and so may what is returned.
 type Backend interface {
+	// NewID is an id for a document to be, such that the backend has least to do
+	// with it: that of NewID or of NewOrderedID.
+	NewID() string
 	// Create stores a new document at revision 1. Errors: ErrExists, ErrFull,
 	// *OverLimitError.
 	Create(ctx context.Context, d Doc, nonce string) error

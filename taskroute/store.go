@@ -2,7 +2,6 @@ package taskroute
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -22,28 +21,6 @@ var (
 	// encrypted with a key that this gateway does not have.
 	ErrUnreadable = errors.New("stored task cannot be read")
 )
-
-// idLength is that of crypto/rand.Text: 130 random bits in base32.
-const idLength = 26
-
-// NewID returns an id that nobody can guess (SEP-2663, Security Considerations).
-func NewID() string { return rand.Text() }
-
-// newNonce names a write among the few that a document remembers: 65 random bits.
-func newNonce() string { return rand.Text()[:13] }
-
-// ValidID tells whether id has the form of NewID.
-func ValidID(id string) bool {
-	if len(id) != idLength {
-		return false
-	}
-	for i := range len(id) {
-		if c := id[i]; (c < 'A' || c > 'Z') && (c < '2' || c > '7') {
-			return false
-		}
-	}
-	return true
-}
 
 // By says on whose behalf, and as what, a record is reached. A record of
 // another owner or kind is as unknown as one that never was (contract 4).
@@ -94,6 +71,9 @@ func NewStore(backend Backend, opts Options) (*Store, error) {
 	}
 	return &Store{backend: backend, opts: opts, terminal: cache, watchers: newWatchers()}, nil
 }
+
+// NewID is an id for a new record, in the form that the backend wants.
+func (s *Store) NewID() string { return s.backend.NewID() }
 
 // Create stores a new record. When it returns nil, tasks/get resolves the id
 // at every replica (contract 3). Errors: ErrFull, *OverLimitError.

@@ -49,7 +49,7 @@ func newStore(t *testing.T, b taskroute.Backend, now func() time.Time) *taskrout
 // create stores a new working record that lives for ttl.
 func create(t *testing.T, s *taskroute.Store, kind taskroute.Kind, ttl time.Duration, now time.Time) *taskroute.Record {
 	t.Helper()
-	r := taskroute.NewRecord(taskroute.NewID(), ann, kind, "r1", now)
+	r := taskroute.NewRecord(s.NewID(), ann, kind, "r1", now)
 	r.State.TTL = ttl
 	r.Request.Params = wire.Raw(`{"name":"tool"}`)
 	if err := s.Create(t.Context(), r); err != nil {

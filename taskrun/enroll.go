@@ -38,7 +38,7 @@ func (x *run) enroll(ctx context.Context, kind taskroute.Kind, prepare ...func(*
 
 func (x *run) newRecord(kind taskroute.Kind, holder string) *taskroute.Record {
 	c := &x.call
-	rec := taskroute.NewRecord(taskroute.NewID(), c.Owner, kind, holder, x.r.opts.Now())
+	rec := taskroute.NewRecord(x.r.store.NewID(), c.Owner, kind, holder, x.r.opts.Now())
 	rec.State.TTL, rec.State.PollInterval = c.Decision.TTL, c.Decision.PollInterval
 	rec.State.Upstream, rec.State.Tool = c.Upstream, c.Tool
 	rec.State.Shared = c.Decision.Share == policy.ShareTenant

@@ -21,7 +21,7 @@ func BenchmarkCreate(b *testing.B) {
 	for _, callers := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("store/callers=%d", callers), func(b *testing.B) {
 			s := openBench(b)
-			each(b, callers, func() error { return s.Create(b.Context(), benchDoc(), rand.Text()) })
+			each(b, callers, func() error { return s.Create(b.Context(), benchDoc(s), rand.Text()) })
 		})
 		b.Run(fmt.Sprintf("plain/callers=%d", callers), func(b *testing.B) {
 			db := openPlain(b)
@@ -32,7 +32,7 @@ func BenchmarkCreate(b *testing.B) {
 
 func BenchmarkGet(b *testing.B) {
 	s := openBench(b)
-	d := benchDoc()
+	d := benchDoc(s)
 	if err := s.Create(b.Context(), d, "n"); err != nil {
 		b.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func BenchmarkReplace(b *testing.B) {
 			s := openBench(b)
 			docs := make(chan taskroute.Doc, callers)
 			for range callers {
-				d := benchDoc()
+				d := benchDoc(s)
 				if err := s.Create(b.Context(), d, "n"); err != nil {
 					b.Fatal(err)
 				}
@@ -94,8 +94,9 @@ func each(b *testing.B, callers int, op func() error) {
 }
 
 // benchDoc is 1 kB in all, as a usual task is.
-func benchDoc() taskroute.Doc {
+func benchDoc(s *boltstore.Store) taskroute.Doc {
 	d := doc("r1")
+	d.ID = s.NewID()
 	d.ExpiresAt = time.Now().Add(time.Hour)
 	d.ForgetAt = d.ExpiresAt.Add(time.Hour)
 	d.Parts[taskroute.PartState] = make([]byte, 450)

@@ -2,9 +2,14 @@ package boltstore_test
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"go.etcd.io/bbolt"
+	"golang.org/x/sync/errgroup"
 
 	"taskgate/taskroute"
 	"taskgate/taskroute/boltstore"
@@ -14,6 +19,43 @@ import (
 func TestBackend(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) taskroute.Backend {
 		return open(t, filepath.Join(t.TempDir(), "tasks.db"))
+	})
+}
+
+// TestPagesAreFull: documents and index entries are made at the end of their
+// buckets, so that one commit writes few pages.
+func TestPagesAreFull(t *testing.T) {
+	const tasks, callers = 2048, 64
+	path := filepath.Join(t.TempDir(), "tasks.db")
+	s, err := boltstore.Open(path, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var writers errgroup.Group
+	for range callers {
+		writers.Go(func() error {
+			for range tasks / callers {
+				d := doc("r1")
+				d.ID, d.ExpiresAt = s.NewID(), time.Now().Add(time.Hour)
+				d.Parts[taskroute.PartState] = make([]byte, 200)
+				if err := s.Create(t.Context(), d, rand.Text()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := errors.Join(writers.Wait(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	change(t, path, func(tx *bbolt.Tx) error {
+		for _, bucket := range []string{"tasks", "held", "open", "expiry"} {
+			stats := tx.Bucket([]byte(bucket)).Stats()
+			if used := 100 * stats.LeafInuse / stats.LeafAlloc; used < 75 {
+				t.Errorf("pages of %s are used to %d %%", bucket, used)
+			}
+		}
+		return nil
 	})
 }
 

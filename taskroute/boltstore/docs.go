@@ -40,6 +40,10 @@ func isRefusal(err error) bool {
 	return errors.As(err, new(*taskroute.OverLimitError))
 }
 
+// NewID implements taskroute.Backend. What is written together then lies together:
+// documents, and their entries in the indexes, of the same time.
+func (s *Store) NewID() string { return taskroute.NewOrderedID(s.now()) }
+
 // Create implements taskroute.Backend.
 func (s *Store) Create(ctx context.Context, d taskroute.Doc, nonce string) error {
 	err := s.commit.do(ctx, func(tx *bbolt.Tx) error {
@@ -117,6 +121,7 @@ func (s *Store) put(tx *bbolt.Tx, d taskroute.Doc, old *header, h header) error 
 		return err
 	}
 	tasks := tx.Bucket(bucketTasks)
+	tasks.FillPercent = fill
 	if err := tasks.Put([]byte(d.ID), raw); err != nil {
 		return err
 	}

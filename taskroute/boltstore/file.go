@@ -29,6 +29,10 @@ var (
 	buckets      = [][]byte{bucketMeta, bucketTasks, bucketTombs, bucketExpiry, bucketHeld, bucketOpen, bucketEnded, bucketUsage}
 )
 
+// fill is how full a page is left when a bucket grows beyond it. Most of what is
+// new goes to the end of a bucket, so the page before is not added to again.
+const fill = 0.9
+
 var (
 	schemaKey = []byte("schema")
 	schema    = []byte("2")

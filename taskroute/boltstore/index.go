@@ -28,6 +28,7 @@ func reindex(tx *bbolt.Tx, id string, old, h *header) error {
 			continue
 		}
 		b := tx.Bucket(index.bucket)
+		b.FillPercent = fill
 		if before != nil {
 			if err := b.Delete(before); err != nil {
 				return err

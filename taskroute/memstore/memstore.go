@@ -41,6 +41,9 @@ func New(now func() time.Time) *Store {
 	return &Store{now: now, docs: map[string]entry{}, tombs: map[string]tombstone{}, used: map[string]taskroute.Usage{}}
 }
 
+// NewID implements taskroute.Backend.
+func (s *Store) NewID() string { return taskroute.NewID() }
+
 // Create implements taskroute.Backend.
 func (s *Store) Create(ctx context.Context, d taskroute.Doc, nonce string) error {
 	if err := ctx.Err(); err != nil {

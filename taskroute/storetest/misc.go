@@ -32,6 +32,9 @@ func listPages(t *testing.T, b taskroute.Backend) {
 	want := map[string]bool{}
 	for i := range 50 {
 		d := newDoc("r1")
+		if i%3 == 0 {
+			d.ID = b.NewID()
+		}
 		if i%10 == 0 {
 			d.ID = "reserved-" + d.ID
 		}
