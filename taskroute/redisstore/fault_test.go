@@ -92,7 +92,7 @@ func evalCalls(stats string) string {
 
 // TestKill kills Redis under load and starts it again on its append-only file.
 func TestKill(t *testing.T) {
-	server := redistest.Start(t)
+	server := redistest.Start(t, "--appendfsync", "always") // else it keeps back what comes while it syncs, and a kill loses that
 	s := open(t, server.URL(), "kill")
 	ctx, cancel := context.WithCancel(t.Context())
 	var acked sync.Map
