@@ -10,19 +10,20 @@ import (
 )
 
 // attend waits, in the client's own goroutine, for the first thing to tell it.
-func (x *run) attend(ctx context.Context, promoteAfter time.Duration) (Outcome, error) {
+// callCtx ends when the upstream is done with the call.
+func (x *run) attend(ctx, callCtx context.Context, promoteAfter time.Duration) (Outcome, error) {
 	promote := promoteTimer(&x.call, promoteAfter)
 	defer promote.Stop()
 	for {
 		select {
 		case end := <-x.ended:
-			return x.answered(ctx, *end)
+			return x.answered(ctx, end)
 		case a := <-x.asked:
 			if out, ok := x.question(ctx, a); ok {
 				return out, nil
 			}
 		case <-promote.C:
-			if out, ok := x.promote(ctx); ok {
+			if out, ok := x.promote(ctx, callCtx); ok {
 				return out, nil
 			}
 			promote.Reset(x.r.opts.Recheck) // the store may be back by then
@@ -47,10 +48,10 @@ func promoteTimer(c *Call, after time.Duration) *time.Timer {
 // promote turns the running call into a task. It fails when the store cannot
 // keep the task: the call then stays synchronous (contract 3). An answer that
 // comes meanwhile does not wait for the store.
-func (x *run) promote(ctx context.Context) (Outcome, bool) {
+func (x *run) promote(ctx, callCtx context.Context) (Outcome, bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer x.onEnd(cancel)()
+	defer context.AfterFunc(callCtx, cancel)()
 	rec, err := x.enroll(ctx, taskroute.Task)
 	if err != nil {
 		return Outcome{}, false
@@ -66,7 +67,7 @@ func (x *run) detach() {
 }
 
 // answered is the end of a call that its client has waited for.
-func (x *run) answered(ctx context.Context, end ended) (Outcome, error) {
+func (x *run) answered(ctx context.Context, end *ended) (Outcome, error) {
 	if end.err != nil {
 		return Outcome{}, end.err
 	}
@@ -167,6 +168,9 @@ func askOn(rec *taskroute.Record, asks []*ask, now time.Time) ([]string, error) 
 
 // waitFor notes who waits for the answer.
 func (x *run) waitFor(key string, a *ask) {
+	if x.pending == nil {
+		x.pending = map[string]*ask{}
+	}
 	x.pending[key] = a
 	x.pauseClocks()
 	x.limitAnswer(key)

@@ -9,7 +9,8 @@ import (
 // for the whole call, or between two signs of life.
 type budget struct {
 	limit time.Duration // 0: none
-	over  func()        // called once when the time is up
+	end   func(error)   // called once when the time is up, with cause
+	cause error
 
 	mu      sync.Mutex
 	left    time.Duration
@@ -18,15 +19,15 @@ type budget struct {
 	closed  bool
 }
 
-func newBudget(limit time.Duration, over func()) *budget {
-	return &budget{limit: limit, left: limit, over: over}
+func newBudget(limit time.Duration, end func(error), cause error) budget {
+	return budget{limit: limit, left: limit, end: end, cause: cause}
 }
 
 func (b *budget) start() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.limit > 0 && b.timer == nil && !b.closed {
-		b.started, b.timer = time.Now(), time.AfterFunc(b.left, b.over)
+		b.started, b.timer = time.Now(), time.AfterFunc(b.left, func() { b.end(b.cause) })
 	}
 }
 

@@ -12,7 +12,11 @@ import (
 // follow keeps the record of a running call up to date until one of them ends.
 func (x *run) follow() {
 	defer x.drop()
-	defer close(x.followed)
+	defer func() {
+		if x.followed != nil {
+			close(x.followed)
+		}
+	}()
 	place := time.NewTimer(x.r.opts.ProgressEvery) // the first look is soon: most calls that wait do so from their beginning
 	defer place.Stop()
 	reread := time.NewTicker(x.r.opts.Reread)

@@ -30,10 +30,14 @@ func (x *run) limitAnswer(key string) {
 	if after == 0 {
 		return
 	}
+	if x.overdue == nil {
+		x.overdue, x.followed = make(chan string), make(chan struct{})
+	}
+	overdue, followed := x.overdue, x.followed
 	time.AfterFunc(after, func() {
 		select {
-		case x.overdue <- key:
-		case <-x.followed:
+		case overdue <- key:
+		case <-followed:
 		}
 	})
 }

@@ -176,7 +176,7 @@ func TestTimeInTheQueueIsNotTheUpstreams(t *testing.T) {
 func TestClosedBudgetDoesNotStartAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		over := false
-		b := newBudget(time.Minute, func() { over = true })
+		b := newBudget(time.Minute, func(error) { over = true }, errTimeout)
 		b.start()
 		b.close()
 		b.start()

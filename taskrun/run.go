@@ -24,15 +24,12 @@ type run struct {
 	r       *Runner
 	call    Call
 	flight  *reqcoord.Call
-	whole   *budget                           // for the call
-	idle    *budget                           // between two signs of life
-	observe atomic.Pointer[Observer]          // nil once nobody waits
-	onEnd   func(f func()) (stop func() bool) // calls f when the upstream is done with the call
+	whole   budget                   // for the call
+	idle    budget                   // between two signs of life
+	observe atomic.Pointer[Observer] // nil once nobody waits
 
 	ended    chan *ended // the connector is done; capacity 1, sent once
 	asked    chan *ask
-	overdue  chan string   // keys of questions whose time is over
-	followed chan struct{} // closed when follow returns
 	progress chan struct{} // capacity 1: message or token is new
 	message  atomic.Pointer[string]
 	token    atomic.Pointer[wire.Raw] // by which the call can be found again; nil: it cannot
@@ -46,16 +43,18 @@ type run struct {
 	again    atomic.Bool // policy lets the call be sent again
 
 	// Of the deciding goroutine alone.
-	id      string // of the record; "" while there is none
-	holder  string // the incarnation that holds it
-	epoch   int64
-	rounds  int // questions in the record
-	expires time.Time
-	placed  bool              // the record shows a place in the queue
-	pending map[string]*ask   // asked of the client, by key
-	known   map[string]string // keys of what the call had asked before it was resumed, by the upstream's id
-	watch   *taskroute.Watcher
-	span    trace.Span // of the time with the record
+	id       string // of the record; "" while there is none
+	holder   string // the incarnation that holds it
+	epoch    int64
+	rounds   int // questions in the record
+	expires  time.Time
+	placed   bool              // the record shows a place in the queue
+	pending  map[string]*ask   // asked of the client, by key; nil before there is one
+	overdue  chan string       // keys of questions whose time is over; nil before there is a limit
+	followed chan struct{}     // closed when follow returns; nil like overdue
+	known    map[string]string // keys of what the call had asked before it was resumed, by the upstream's id
+	watch    *taskroute.Watcher
+	span     trace.Span // of the time with the record
 }
 
 // ended is how the connector's work came to its end.
@@ -78,16 +77,13 @@ type answer struct {
 }
 
 func (r *Runner) newRun(ctx context.Context, c Call, observe Observer) (*run, context.Context) {
-	flight, ctx := r.coord.Begin(ctx, about(&c))
 	x := &run{
-		r: r, call: c, flight: flight,
-		whole: newBudget(c.Decision.Timeout, func() { flight.Cancel(errTimeout) }),
-		idle:  newBudget(c.Decision.IdleTimeout, func() { flight.Cancel(errIdle) }),
+		r: r, call: c, span: noSpan(),
 		ended: make(chan *ended, 1), asked: make(chan *ask), progress: make(chan struct{}, 1), nudge: make(chan struct{}, 1),
-		overdue: make(chan string), followed: make(chan struct{}),
-		pending: map[string]*ask{}, span: noSpan(),
-		onEnd: func(f func()) func() bool { return context.AfterFunc(ctx, f) },
 	}
+	x.flight, ctx = r.coord.Begin(ctx, about(&x.call))
+	x.whole = newBudget(c.Decision.Timeout, x.flight.Cancel, errTimeout)
+	x.idle = newBudget(c.Decision.IdleTimeout, x.flight.Cancel, errIdle)
 	if observe != nil {
 		x.observe.Store(&observe)
 	}

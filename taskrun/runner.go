@@ -212,5 +212,5 @@ func (r *Runner) Call(ctx context.Context, c Call, observe Observer) (Outcome, e
 		promoteAfter = r.opts.Recheck
 	}
 	r.crew.run(func() { x.dispatch(callCtx, x.call.Params) })
-	return x.attend(ctx, promoteAfter)
+	return x.attend(ctx, callCtx, promoteAfter)
 }
