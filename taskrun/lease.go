@@ -56,11 +56,7 @@ func (r *Runner) heartbeatOnce(ctx context.Context) error {
 	r.metrics.lapses.Inc()
 	r.log.Warn("this replica's lease had lapsed; other replicas may have given up calls that run here")
 	r.lease.Store(&lease{holder: rand.Text(), late: time.Now()})
-	if err := r.beat(ctx, r.holder()); err != nil {
-		return err
-	}
-	r.own.Range(func(_, x any) bool { x.(*run).wake(); return true })
-	return nil
+	return r.beat(ctx, r.holder())
 }
 
 func (r *Runner) beat(ctx context.Context, holder string) error {
@@ -73,9 +69,13 @@ func (r *Runner) beat(ctx context.Context, holder string) error {
 	}
 	before := r.lease.Load()
 	l := lease{holder: holder, renewed: asked, late: before.late}
-	if !before.renewed.IsZero() && time.Since(before.renewed) >= r.opts.Lease*3/5 {
+	isNew := before.renewed.IsZero()
+	if !isNew && time.Since(before.renewed) >= r.opts.Lease*3/5 {
 		l.late = time.Now()
 	}
 	r.lease.Store(&l)
+	if isNew {
+		r.own.Range(func(_, x any) bool { x.(*run).wake(); return true })
+	}
 	return nil
 }

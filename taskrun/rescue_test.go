@@ -102,6 +102,25 @@ func TestLapsedLeaseIsReclaimed(t *testing.T) {
 	})
 }
 
+// The reply that brings the new lease is lost: runs take their records over as soon as
+// it is known, and not when they next read them.
+func TestRunsFollowALeaseThatCameLate(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		r := w.replica()
+		id := r.call().handle()
+		r.get(id)
+		if err := w.store.Backend.Retire(t.Context(), r.holder()); err != nil {
+			t.Fatal(err)
+		}
+		w.store.set(mute, "heartbeat")
+		bubble.Advance(leaseTime / 3)
+		check(t, "lapses", r.counted("lease_lapses_total"), 1)
+		w.store.set(works, "heartbeat")
+		bubble.Advance(leaseTime / 3)
+		check(t, "held by the new incarnation", r.get(id).State.Holder, r.holder())
+	})
+}
+
 // The lease has lapsed and its holder does not know yet: its own rescue must
 // not take what still runs here for an orphan.
 func TestRunnerDoesNotRescueItsOwnRuns(t *testing.T) {
