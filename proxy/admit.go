@@ -141,15 +141,15 @@ func (h *Handler) readBody(w http.ResponseWriter, req *http.Request) ([]byte, er
 	}
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(h.opts.BodyTimeout)) // not all servers can; then there is none
-	body, err := wire.ReadAll(http.MaxBytesReader(w, req.Body, h.opts.MaxBody), req.ContentLength)
+	body, err := h.bodies.ReadAll(http.MaxBytesReader(w, req.Body, h.opts.MaxBody), req.ContentLength)
+	if err == nil {
+		_ = rc.SetReadDeadline(time.Time{})
+		return body, nil
+	}
 	if errors.As(err, new(*http.MaxBytesError)) {
 		return nil, tooLarge(h.opts.MaxBody)
 	}
-	if err != nil {
-		return nil, refuse(http.StatusBadRequest, wire.CodeParse, "Parse error: the body broke off or was too slow")
-	}
-	_ = rc.SetReadDeadline(time.Time{})
-	return body, nil
+	return nil, refuse(http.StatusBadRequest, wire.CodeParse, "Parse error: the body broke off or was too slow")
 }
 
 func tooLarge(limit int64) error {

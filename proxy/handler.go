@@ -98,6 +98,7 @@ type Handler struct {
 	docs    map[string][]byte // public documents by path
 	metrics *metrics
 	quotas  *quotas
+	bodies  wire.Bodies
 	closing chan struct{} // closed when streams are to end
 
 	detached sync.WaitGroup // streams whose handler has returned

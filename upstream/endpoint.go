@@ -20,6 +20,7 @@ type endpoint struct {
 	url       *url.URL
 	header    http.Header // of all requests, unless a request says otherwise
 	transport transport
+	bodies    *wire.Bodies
 	opts      Options
 	running   *sync.WaitGroup // what goes on for a moment after an exchange
 }
@@ -27,7 +28,7 @@ type endpoint struct {
 func newEndpoint(at *url.URL, o Options, running *sync.WaitGroup) *endpoint {
 	header := http.Header{"User-Agent": {"taskgate/" + o.Version}}
 	copyHeader(header, o.Header)
-	return &endpoint{url: at, header: header, transport: newTransport(o), opts: o, running: running}
+	return &endpoint{url: at, header: header, transport: newTransport(o), bodies: new(wire.Bodies), opts: o, running: running}
 }
 
 // exchange implements line: what belongs to a request is on its response stream.

@@ -58,7 +58,13 @@ func messages(ev wire.Event) iter.Seq2[wire.Message, *wire.Error] {
 		if ev.Data == nil {
 			return
 		}
-		for _, raw := range unbatch(bytes.TrimLeft(ev.Data, "\ufeff \t\r\n")) {
+		data := bytes.TrimLeft(ev.Data, "\ufeff \t\r\n")
+		batch, ok := unbatch(data)
+		if !ok {
+			yield(wire.Decode(data))
+			return
+		}
+		for _, raw := range batch {
 			if m, bad := wire.Decode(raw); !yield(m, bad) {
 				return
 			}

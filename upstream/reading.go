@@ -41,7 +41,7 @@ func (e *endpoint) read(resp *http.Response, out *outgoing, receive func(wire.Me
 	case resp.StatusCode/100 != 2:
 		return r.refusal(body)
 	case isJSON(resp.Header.Get("Content-Type"), body):
-		err = r.json(body, resp.ContentLength, e.opts.MaxResponse)
+		err = r.json(e.bodies, body, resp.ContentLength, e.opts.MaxResponse)
 	default:
 		err = r.events(body, e.opts.MaxEvent)
 	}
@@ -95,11 +95,11 @@ func isJSON(contentType string, body *bufio.Reader) bool {
 	return false
 }
 
-func (r *reading) json(body io.Reader, announced, limit int64) error {
+func (r *reading) json(bodies *wire.Bodies, body io.Reader, announced, limit int64) error {
 	if announced > limit {
 		return tooLarge(r.answer.status, announced, limit)
 	}
-	b, err := wire.ReadAll(io.LimitReader(body, limit+1), announced)
+	b, err := bodies.ReadAll(io.LimitReader(body, limit+1), announced)
 	if int64(len(b)) > limit {
 		return tooLarge(r.answer.status, int64(len(b)), limit)
 	}
@@ -161,12 +161,14 @@ func (r *reading) take(data wire.Raw) (done bool) {
 	return done
 }
 
-func unbatch(data wire.Raw) []wire.Raw {
-	var batch []wire.Raw
-	if len(data) > 0 && data[0] == '[' && json.Unmarshal(data, &batch) == nil {
-		return batch
+// unbatch takes a batch apart; ok is false for anything else.
+func unbatch(data wire.Raw) (_ []wire.Raw, ok bool) {
+	if len(data) == 0 || data[0] != '[' {
+		return nil, false
 	}
-	return []wire.Raw{data}
+	var batch []wire.Raw
+	ok = json.Unmarshal(data, &batch) == nil
+	return batch, ok
 }
 
 // refusal reads the body of an HTTP error. A JSON-RPC error in it is the
