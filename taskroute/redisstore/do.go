@@ -20,13 +20,29 @@ const (
 // again by their nonce. build is called for each try and keeps the commands
 // whose replies it wants.
 func (s *Store) do(ctx context.Context, build func(redis.Pipeliner)) error {
+	return s.repeat(ctx, exec, build)
+}
+
+// share is do for what is small, and not read: it may go with that of others. What
+// build puts in must stay as it is, also when ctx ends first.
+func (s *Store) share(ctx context.Context, build func(redis.Pipeliner)) error {
+	if s.cluster || s.copies > 0 { // each command has a server, or a WAIT, of its own
+		return s.do(ctx, build)
+	}
+	return s.repeat(ctx, s.writers.send, build)
+}
+
+// sender sends a pipeline once.
+type sender func(context.Context, redis.Pipeliner) error
+
+func (s *Store) repeat(ctx context.Context, send sender, build func(redis.Pipeliner)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	for wait := firstWait; ; wait = min(2*wait, maxWait) {
-		err := s.try(bounded, build)
+		err := s.try(bounded, send, build)
 		if err == nil || !passes(err) {
 			return err
 		}
@@ -43,30 +59,21 @@ func (s *Store) do(ctx context.Context, build func(redis.Pipeliner)) error {
 
 // try sends the pipeline once. A script that the server has forgotten is given
 // to it again; that is not a failure.
-func (s *Store) try(ctx context.Context, build func(redis.Pipeliner)) error {
-	err := s.send(ctx, build)
+func (s *Store) try(ctx context.Context, send sender, build func(redis.Pipeliner)) error {
+	err := send(ctx, s.pipeline(build))
 	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
 		return err
 	}
 	if err := s.loadScripts(ctx); err != nil {
 		return err
 	}
-	return s.send(ctx, build)
+	return send(ctx, s.pipeline(build))
 }
 
-func (s *Store) send(ctx context.Context, build func(redis.Pipeliner)) error {
+func (s *Store) pipeline(build func(redis.Pipeliner)) redis.Pipeliner {
 	p := s.client.Pipeline()
 	build(p)
-	cmds, err := p.Exec(ctx)
-	for _, cmd := range cmds {
-		if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) {
-			return err
-		}
-	}
-	if errors.Is(err, redis.Nil) {
-		return nil
-	}
-	return err
+	return p
 }
 
 // passes tells the errors that may be over soon: trouble on the way, and the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -29,7 +30,7 @@ func (s *Store) Create(ctx context.Context, d taskroute.Doc, nonce string) error
 	}
 	var stored *redis.Cmd
 	var copied *redis.IntCmd
-	err := s.write(ctx, func(p redis.Pipeliner) {
+	err := s.write(ctx, d.Size(), func(p redis.Pipeliner) {
 		s.hold(ctx, p, d, x, 1)
 	}, func(p redis.Pipeliner) {
 		args := append(s.docArgs(d, x, nonce), d.Size(), d.Limit.Open, d.Limit.Bytes, x.written, s.awaitedOn(d), s.hintOf(d))
@@ -105,7 +106,7 @@ func (s *Store) Replace(ctx context.Context, prev uint64, d taskroute.Doc, nonce
 	args := append(s.docArgs(d, x, nonce), prev, taskroute.NonceMemory, s.keys.changed(), s.hintOf(d), rank(d.ExpiresAt, prev))
 	args = appendParts(args, d)
 	var stored *redis.Cmd
-	err := s.write(ctx, func(p redis.Pipeliner) {
+	err := s.write(ctx, d.Size(), func(p redis.Pipeliner) {
 		s.hold(ctx, p, d, x, prev+1)
 		s.tell(ctx, p, d)
 	}, func(p redis.Pipeliner) {
@@ -136,11 +137,16 @@ func (s *Store) Replace(ctx context.Context, prev uint64, d taskroute.Doc, nonce
 	return fmt.Errorf("replace script returned status %d", status)
 }
 
-// write sends the index entries and the record: in one round trip where one
-// server has them all, since it runs them in order; in two where it may not.
-func (s *Store) write(ctx context.Context, indexes, record func(redis.Pipeliner)) error {
+// write sends the index entries and the record, of the given size: in one round
+// trip where one server has them all, since it runs them in order; in two where it
+// may not.
+func (s *Store) write(ctx context.Context, size int64, indexes, record func(redis.Pipeliner)) error {
 	if !s.cluster {
-		return s.do(ctx, func(p redis.Pipeliner) { indexes(p); record(p) })
+		do := s.do
+		if size <= maxShared {
+			do = s.share
+		}
+		return do(ctx, func(p redis.Pipeliner) { indexes(p); record(p) })
 	}
 	if err := s.do(ctx, indexes); err != nil {
 		return err
@@ -191,9 +197,15 @@ func millis(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
+// appendParts copies the parts: a caller who has given up may change its own while
+// what it has written is still on its way.
 func appendParts(args []any, d taskroute.Doc) []any {
+	shared := d.Size() <= maxShared
 	for p, part := range d.Parts {
 		if part != nil {
+			if shared {
+				part = slices.Clone(part)
+			}
 			args = append(args, fields[p], part)
 		}
 	}

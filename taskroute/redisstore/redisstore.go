@@ -58,6 +58,7 @@ type Store struct {
 	self    string // names this process in hints
 	clock   *clock
 	memory  memory
+	writers *combiner
 	lease   atomic.Int64 // ms, of the last heartbeat
 }
 
@@ -106,6 +107,7 @@ func newStore(universal *redis.UniversalOptions, opts Options) *Store {
 		client: redis.NewUniversalClient(universal), timeout: opts.Timeout, copies: opts.WaitReplicas, keys: keys{opts.Prefix + ":"},
 		self: rand.Text()[:8], clock: &clock{now: opts.Now},
 	}
+	s.writers = &combiner{client: s.client, timeout: opts.Timeout}
 	_, s.cluster = s.client.(*redis.ClusterClient)
 	return s
 }
