@@ -67,10 +67,12 @@ func TestPolicyIsReadAgain(t *testing.T) {
 	if hash, problem := g.policyDetail(t); hash != first || !strings.Contains(problem, mistake) {
 		t.Errorf("readyz tells of policy %s, which was %s, and says %q", hash, first, problem)
 	}
-	if n := strings.Count(g.Output(), "policy not reloaded; the old one holds"); n != 1 {
+	decided("one", 2)
+	const told = "policy not reloaded; the old one holds"
+	Eventually(t, "the log tells of the mistake", func() bool { return strings.Contains(g.Output(), told) })
+	if n := strings.Count(g.Output(), told); n != 1 {
 		t.Errorf("the log tells %d times of the mistake", n)
 	}
-	decided("one", 2)
 
 	put("rules: [{name: two, match: {tool: quick}}]\n")
 	Eventually(t, "the new policy holds", func() bool { return g.metric(t, "taskgate_policy_reload_ok") == 1 })

@@ -150,9 +150,7 @@ func (p *pair) staysSynchronous(t *testing.T, why string) {
 		reply, err := p.first.CallTool(t.Context(), "slow", `{"key":"synchronous","ms":1500}`)
 		return err == nil && reply.Type() == wire.ResultComplete
 	})
-	if log := p.replicas[0].Output(); !strings.Contains(log, why) {
-		t.Errorf("the log does not say why the call stayed synchronous: want %q", why)
-	}
+	e2e.Eventually(t, "the log says why: "+why, func() bool { return strings.Contains(p.replicas[0].Output(), why) })
 	if p.counted(t, "taskgate_records_refused_total") == 0 {
 		t.Error("the metric does not tell of calls that stayed synchronous")
 	}
