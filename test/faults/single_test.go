@@ -269,6 +269,8 @@ func TestListenersHearEveryEnd(t *testing.T) {
 		defer mu.Unlock()
 		return len(ends) == len(ids)
 	})
+	stop()
+	listening.Wait()
 	for id, n := range ends {
 		if n != 1 {
 			t.Errorf("task %s was told of %d times after its end", id, n-1)
