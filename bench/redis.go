@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/csv"
 	"fmt"
+	"net"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -68,6 +70,48 @@ func bareEvalSha(c *redis.Client) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return bareCreate.Run(ctx, c, []string{"bare:" + taskroute.NewID()}, args...).Err()
 	}
+}
+
+// benchmarked is the same script sent by redis-benchmark, which does nothing else.
+// It is told how often, not how long.
+func (l *lab) benchmarked(c *redis.Client, callers int) load.Case {
+	const perSecond = 10_000
+	return load.Case{Name: redisBenchmark, Run: func(ctx context.Context, d time.Duration) (load.Sample, error) {
+		if err := bareCreate.Load(ctx, c).Err(); err != nil {
+			return load.Sample{}, err
+		}
+		host, port, _ := net.SplitHostPort(c.Options().Addr)
+		n := int(d.Seconds() * perSecond)
+		args := []string{"-h", host, "-p", port, "-c", strconv.Itoa(callers), "-n", strconv.Itoa(n), "-r", "1000000000000", "--csv",
+			"evalsha", bareCreate.Hash(), "1", "bare:__rand_int__"}
+		for _, arg := range bareArgs() {
+			args = append(args, fmt.Sprint(arg))
+		}
+		out, err := exec.CommandContext(ctx, "redis-benchmark", args...).Output()
+		if err != nil {
+			return load.Sample{}, fmt.Errorf("redis-benchmark: %w", err)
+		}
+		return parseBenchmark(out, n)
+	}}
+}
+
+// parseBenchmark reads its table: a line of names, and one with what it did, how
+// often a second, and average, least, median, 95th, 99th and longest ms.
+func parseBenchmark(out []byte, n int) (load.Sample, error) {
+	rows, err := csv.NewReader(bytes.NewReader(out)).ReadAll()
+	if err != nil || len(rows) != 2 || len(rows[1]) != 8 {
+		return load.Sample{}, fmt.Errorf("redis-benchmark says %q (%v)", out, err)
+	}
+	var figures [3]float64
+	for i, column := range []int{1, 4, 6} {
+		if figures[i], err = strconv.ParseFloat(rows[1][column], 64); err != nil {
+			return load.Sample{}, fmt.Errorf("redis-benchmark: %w", err)
+		}
+	}
+	millis := func(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+	return load.Sample{
+		Count: n, Took: time.Duration(float64(n) / figures[0] * float64(time.Second)), P50: millis(figures[1]), P99: millis(figures[2]),
+	}, nil
 }
 
 // enqueue is asynq's Enqueue, in a process of its own.
