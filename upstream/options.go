@@ -82,7 +82,7 @@ type Options struct {
 	// reached for 120 times as long is given up. Default: 1 s.
 	Retry time.Duration
 	// Concurrency is how many calls are expected at once: so many idle
-	// connections are kept. Default: 256.
+	// connections are kept, up to 128. Default: 256.
 	Concurrency int
 	// TLS is the configuration of the next https connection. Default: Go's.
 	TLS func() *tls.Config

@@ -26,13 +26,15 @@ type transport struct {
 
 const (
 	idleTimeout       = 90 * time.Second // of a connection
+	maxIdle           = 128              // connections: those of a burst of calls are not kept
 	maxResponseHeader = 64 << 10         // bytes
 )
 
 func newTransport(o Options) transport {
 	dialer := &net.Dialer{Timeout: o.ConnectTimeout, ControlContext: o.checkAddress}
+	idle := min(o.Concurrency, maxIdle)
 	return transport{
-		plain: &h1.Transport{Dial: dialer.DialContext, MaxIdle: o.Concurrency, IdleTimeout: idleTimeout, MaxHeaderBytes: maxResponseHeader},
+		plain: &h1.Transport{Dial: dialer.DialContext, MaxIdle: idle, IdleTimeout: idleTimeout, MaxHeaderBytes: maxResponseHeader},
 		secure: &http.Transport{
 			DialContext:         dialer.DialContext,
 			DialTLSContext:      dialTLS(dialer, o),
@@ -40,7 +42,7 @@ func newTransport(o Options) transport {
 			ForceAttemptHTTP2:   true,
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 			// The default of 2 idle connections halves the throughput.
-			MaxIdleConnsPerHost: o.Concurrency,
+			MaxIdleConnsPerHost: idle,
 			IdleConnTimeout:     idleTimeout,
 			// Nothing is to be compressed; what comes compressed all the same is
 			// seen by its magic, declared or not.
@@ -53,7 +55,15 @@ func newTransport(o Options) transport {
 // send sends a request. sent says whether the server may have read any of it.
 func (t transport) send(req *http.Request, sent *atomic.Bool) (*http.Response, error) {
 	if req.URL.Scheme == "http" {
-		return t.plain.Send(req, sent)
+		x, err := t.plain.Start(req, sent)
+		if err != nil {
+			return nil, err
+		}
+		resp, err := x.Response(req.Context())
+		if err == nil {
+			resp.Request = req
+		}
+		return resp, err
 	}
 	return t.secure.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
 		GetConn:      func(string) { sent.Store(false) }, // also when the Transport tries anew, having written nothing

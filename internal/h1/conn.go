@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// readBuffer, in bytes, is small since many connections may wait at once; larger
+// readBuffer, in bytes, is small since many streams may be open at once; larger
 // reads go around it.
 const readBuffer = 2 << 10
 
@@ -20,7 +20,7 @@ type conn struct {
 	net.Conn
 	raw       syscall.RawConn // of Conn
 	addr      string
-	in        *bufio.Reader // reads from the conn, which counts
+	in        *bufio.Reader // reads from the conn, which counts; nil while nothing comes
 	left      int64         // bytes that may still be read
 	idleSince time.Time
 }
@@ -34,9 +34,7 @@ func newConn(nc net.Conn, addr string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: nc, raw: raw, addr: addr, left: math.MaxInt64}
-	c.in = bufio.NewReaderSize(c, readBuffer)
-	return c, nil
+	return &conn{Conn: nc, raw: raw, addr: addr, left: math.MaxInt64}, nil
 }
 
 var errHeaderTooLong = errors.New("the header of the response is too long")
@@ -51,9 +49,9 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *conn) readHeader(req *http.Request, limit int64) (*http.Response, error) {
+func (c *conn) readHeader(limit int64) (*http.Response, error) {
 	c.left = limit
-	resp, err := http.ReadResponse(c.in, req)
+	resp, err := http.ReadResponse(c.in, nil)
 	c.left = math.MaxInt64
 	return resp, err
 }
@@ -61,17 +59,26 @@ func (c *conn) readHeader(req *http.Request, limit int64) (*http.Response, error
 // clean tells whether the server has sent nothing beyond its response.
 func (c *conn) clean() bool { return c.in.Buffered() == 0 }
 
+// await returns when there is something to be read, if only an error.
+func (c *conn) await() {
+	_ = c.raw.Read(func(fd uintptr) bool { return !silent(fd) }) // who reads gets the error
+}
+
 // alive tells whether an idle connection can be used: the server has neither
 // closed it nor sent anything, which would be taken for the next response.
 func (c *conn) alive() bool {
-	silent := false
+	quiet := false
 	err := c.raw.Read(func(fd uintptr) bool {
-		var b [1]byte
-		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		silent = errors.Is(err, syscall.EAGAIN)
+		quiet = silent(fd)
 		return true
 	})
-	return err == nil && silent
+	return err == nil && quiet
+}
+
+func silent(fd uintptr) bool {
+	var b [1]byte
+	_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	return errors.Is(err, syscall.EAGAIN)
 }
 
 // abort ends whatever goes on with the connection.

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Transport is an http.RoundTripper for http URLs. A request is never sent twice.
+// Transport sends requests to http URLs. A request is never sent twice.
 type Transport struct {
 	// Dial connects to host:port.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -35,6 +35,7 @@ type Transport struct {
 	idle    map[string][]*conn // by host:port, those used last at the end
 	sweeper *time.Timer        // nil while there are none
 	writers sync.Pool          // of *bufio.Writer
+	readers sync.Pool          // of *bufio.Reader
 }
 
 // atOnce is how large a body, in bytes, is written before the response is waited
@@ -42,18 +43,23 @@ type Transport struct {
 // answers without having read it all.
 const atOnce = 16 << 10
 
-// RoundTrip implements http.RoundTripper, for requests of which the length is known.
-// When the request's context ends, the connection is closed.
+// RoundTrip implements http.RoundTripper, for what Start takes.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	return t.Send(req, new(atomic.Bool))
+	x, err := t.Start(req, new(atomic.Bool))
+	if err != nil {
+		return nil, err
+	}
+	resp, err := x.Response(req.Context())
+	if err == nil {
+		resp.Request = req
+	}
+	return resp, err
 }
 
-// Send is RoundTrip for who wants to know whether the server may have read any of
-// the request: sent is set before.
-func (t *Transport) Send(req *http.Request, sent *atomic.Bool) (*http.Response, error) {
-	if req.Body != nil {
-		defer req.Body.Close()
-	}
+// Start sends a request of which the length is known, and that is no HEAD or
+// CONNECT. When its context ends, the connection is closed. sent is set before the
+// server may have read any of it.
+func (t *Transport) Start(req *http.Request, sent *atomic.Bool) (*Exchange, error) {
 	out, err := t.outgoing(req)
 	if err != nil {
 		return nil, err
@@ -64,16 +70,11 @@ func (t *Transport) Send(req *http.Request, sent *atomic.Bool) (*http.Response, 
 		return nil, err
 	}
 	sent.Store(true)
-	x := &exchange{conn: c, transport: t, stop: context.AfterFunc(req.Context(), c.abort)}
-	resp, err := x.roundTrip(req, out)
-	if err != nil {
-		x.end(false)
-		if ctxErr := req.Context().Err(); ctxErr != nil {
-			err = ctxErr
-		}
-		return nil, err
+	x := &Exchange{conn: c, transport: t, stop: context.AfterFunc(req.Context(), c.abort)}
+	if err := x.send(out); err != nil {
+		return nil, x.failed(req.Context(), err)
 	}
-	return resp, nil
+	return x, nil
 }
 
 func address(req *http.Request) string {
@@ -83,22 +84,33 @@ func address(req *http.Request) string {
 	return net.JoinHostPort(req.URL.Hostname(), "80")
 }
 
-// exchange is one request and its response.
-type exchange struct {
+// Exchange is a request that was sent, and its response. Nothing of the request is
+// kept, and no buffer, until the server has begun to answer.
+type Exchange struct {
 	*conn
 	transport *Transport
 	stop      func() bool  // makes the end of the context mean nothing any more
 	sent      <-chan error // gets the end of a request that is written meanwhile; nil for one that was written at once
+	heard     bool         // the server has begun to answer
 	once      sync.Once
 }
 
-func (x *exchange) roundTrip(req *http.Request, out *outgoing) (*http.Response, error) {
-	if err := x.send(out); err != nil {
-		return nil, err
+// Wait returns when the server has begun to answer, or never will. Response waits
+// as well; who calls Wait before needs little of a stack meanwhile.
+func (x *Exchange) Wait() {
+	if !x.heard {
+		x.await()
+		x.heard = true
 	}
-	resp, err := x.receive(req)
+}
+
+// Response is the response, of which the Request is not set. It is to be called
+// once, with the context of the request.
+func (x *Exchange) Response(ctx context.Context) (*http.Response, error) {
+	x.Wait()
+	resp, err := x.receive()
 	if err != nil {
-		return nil, err
+		return nil, x.failed(ctx, err)
 	}
 	if resp.Body == http.NoBody {
 		x.end(!resp.Close)
@@ -108,7 +120,16 @@ func (x *exchange) roundTrip(req *http.Request, out *outgoing) (*http.Response, 
 	return resp, nil
 }
 
-func (x *exchange) send(out *outgoing) error {
+// failed ends the exchange, and says why.
+func (x *Exchange) failed(ctx context.Context, err error) error {
+	x.end(false)
+	if ctxErr := ctx.Err(); ctxErr != nil {
+		return ctxErr
+	}
+	return err
+}
+
+func (x *Exchange) send(out *outgoing) error {
 	if out.length <= atOnce {
 		return out.writeTo(x.Conn)
 	}
@@ -121,9 +142,10 @@ func (x *exchange) send(out *outgoing) error {
 // maxInterim is how many responses without meaning may come before the one.
 const maxInterim = 5
 
-func (x *exchange) receive(req *http.Request) (*http.Response, error) {
+func (x *Exchange) receive() (*http.Response, error) {
+	x.in = x.transport.reader(x.conn)
 	for range maxInterim {
-		resp, err := x.readHeader(req, x.transport.MaxHeaderBytes)
+		resp, err := x.readHeader(x.transport.MaxHeaderBytes)
 		switch {
 		case err != nil:
 			return nil, err
@@ -137,7 +159,7 @@ func (x *exchange) receive(req *http.Request) (*http.Response, error) {
 }
 
 // end gives the connection back, or up.
-func (x *exchange) end(whole bool) {
+func (x *Exchange) end(whole bool) {
 	x.once.Do(func() {
 		if x.stop() && whole && x.written() && x.clean() {
 			x.transport.keep(x.conn)
@@ -148,7 +170,7 @@ func (x *exchange) end(whole bool) {
 }
 
 // written tells whether all of the request is out.
-func (x *exchange) written() bool {
+func (x *Exchange) written() bool {
 	if x.sent == nil {
 		return true
 	}
@@ -163,7 +185,7 @@ func (x *exchange) written() bool {
 // body is a response's. Closed before its end, it takes the connection with it.
 type body struct {
 	io.Reader
-	exchange *exchange
+	exchange *Exchange
 	reusable bool
 }
 

@@ -303,6 +303,68 @@ func TestIdleConnectionsAreClosedInTime(t *testing.T) {
 	<-ended
 }
 
+// Of many that were in use at once, those that were used last are kept.
+func TestTheLongestIdleConnectionGivesWay(t *testing.T) {
+	ended := make(chan struct{}, 3)
+	url := raw(t, func(int) string { return ok }, func(c net.Conn) {
+		io.Copy(io.Discard, c)
+		ended <- struct{}{}
+	})
+	tr, dialled := dialed(t, func(tr *Transport) { tr.MaxIdle = 2 })
+	var waiting []*Exchange
+	for range 3 {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("x"))
+		x, err := tr.Start(req, new(atomic.Bool))
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting = append(waiting, x)
+	}
+	for _, x := range waiting {
+		resp, err := x.Response(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, resp.Body)
+	}
+	<-ended
+	idle := tr.idle[waiting[0].addr]
+	if dialled.Load() != 3 || len(idle) != 2 || idle[0] != waiting[1].conn || idle[1] != waiting[2].conn {
+		t.Errorf("of %d connections %d are kept", dialled.Load(), len(idle))
+	}
+}
+
+// Who waits has no buffer, and is told of the end as well.
+func TestWaitEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(cancel func(), answer chan<- string)
+		fine bool
+	}{
+		"with the answer":         {func(_ func(), answer chan<- string) { answer <- ok }, true},
+		"with the connection":     {func(_ func(), answer chan<- string) { answer <- "" }, false},
+		"with that of its caller": {func(cancel func(), _ chan<- string) { cancel() }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := make(chan string, 1)
+			defer close(answer)
+			url := raw(t, func(int) string { return <-answer }, func(c net.Conn) { c.Close() })
+			tr, _ := dialed(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			req, _ := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader("x"))
+			x, err := tr.Start(req, new(atomic.Bool))
+			if err != nil || x.in != nil {
+				t.Fatalf("error %v, buffer %v", err, x.in)
+			}
+			go c.end(cancel, answer)
+			x.Wait()
+			if resp, err := x.Response(ctx); (err == nil) != c.fine {
+				t.Errorf("%v, %v", resp, err)
+			}
+		})
+	}
+}
+
 // BenchmarkExchange compares a small exchange with one of http.Transport.
 func BenchmarkExchange(b *testing.B) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) }))

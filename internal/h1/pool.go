@@ -1,6 +1,7 @@
 package h1
 
 import (
+	"bufio"
 	"context"
 	"slices"
 	"time"
@@ -42,19 +43,22 @@ func (t *Transport) take(addr string) *conn {
 	return c
 }
 
-// keep takes a connection back.
+// keep takes a connection back. When there are too many, the one goes that was
+// idle for longest: it is the likeliest to be closed by the server.
 func (t *Transport) keep(c *conn) {
+	t.giveBack(c)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.idle[c.addr]) >= t.MaxIdle {
-		c.abort()
-		return
-	}
 	c.idleSince = time.Now()
 	if t.idle == nil {
 		t.idle = map[string][]*conn{}
 	}
-	t.idle[c.addr] = append(t.idle[c.addr], c)
+	idle := append(t.idle[c.addr], c)
+	if len(idle) > t.MaxIdle {
+		idle[0].abort()
+		idle = slices.Delete(idle, 0, 1)
+	}
+	t.idle[c.addr] = idle
 	if t.sweeper == nil {
 		t.sweeper = time.AfterFunc(t.IdleTimeout, t.sweep)
 	}
@@ -91,4 +95,20 @@ func (t *Transport) CloseIdleConnections() {
 		}
 	}
 	clear(t.idle)
+}
+
+// reader is a buffer for what comes on c.
+func (t *Transport) reader(c *conn) *bufio.Reader {
+	if r, ok := t.readers.Get().(*bufio.Reader); ok {
+		r.Reset(c)
+		return r
+	}
+	return bufio.NewReaderSize(c, readBuffer)
+}
+
+// giveBack is for a connection on which nothing is to come for now.
+func (t *Transport) giveBack(c *conn) {
+	c.in.Reset(nil)
+	t.readers.Put(c.in)
+	c.in = nil
 }

@@ -23,6 +23,8 @@ func appendHead(b []byte, req *http.Request) ([]byte, error) {
 		return nil, err
 	case !httpguts.ValidHeaderFieldName(req.Method):
 		return nil, fmt.Errorf("invalid method %q", req.Method)
+	case req.Method == http.MethodHead || req.Method == http.MethodConnect:
+		return nil, fmt.Errorf("the response to %s is not read like others", req.Method)
 	case !hasLength(req):
 		return nil, errors.New("the length of the request is not known")
 	}
@@ -81,8 +83,8 @@ func appendField(b []byte, name string, values []string) ([]byte, error) {
 type outgoing struct {
 	writers *sync.Pool // of *bufio.Writer, where writer is from
 	writer  *bufio.Writer
-	head    []byte // in the free space of writer
-	body    io.Reader
+	head    []byte        // in the free space of writer
+	body    io.ReadCloser // may be nil
 	length  int64
 }
 
@@ -99,7 +101,11 @@ func (t *Transport) outgoing(req *http.Request) (*outgoing, error) {
 	return out, err
 }
 
+// done is for one that is written, or will not be.
 func (out *outgoing) done() {
+	if out.body != nil {
+		_ = out.body.Close() // it was read as far as it is needed
+	}
 	out.writer.Reset(nil)
 	out.writers.Put(out.writer)
 }

@@ -77,7 +77,7 @@ func TestWhatCannotBeSentIsRefusedUnsent(t *testing.T) {
 		}
 		spoil(req)
 		var sent atomic.Bool
-		if resp, err := tr.Send(req, &sent); err == nil || sent.Load() || dialled.Load() != 0 {
+		if resp, err := tr.Start(req, &sent); err == nil || sent.Load() || dialled.Load() != 0 {
 			t.Errorf("%s: %v %v, sent: %v, %d connections", name, resp, err, sent.Load(), dialled.Load())
 		}
 	}

@@ -92,6 +92,10 @@ func withPort(host string, sentinel bool) string {
 	return net.JoinHostPort(strings.Trim(host, "[]"), port)
 }
 
+// buffer is that of a connection, in bytes: a few records. The library's 32 KB would be
+// kept, twice, for each connection that a burst of calls has opened.
+const buffer = 8 << 10
+
 // ours sets what this package relies on. The library would run a script again
 // when the reply was lost, ignore a context's deadline, and keep a second, small
 // pool for pipelines, which is all that we send.
@@ -100,6 +104,7 @@ func ours(o *redis.UniversalOptions, timeout time.Duration) {
 	o.DialerRetries = 1
 	o.ContextTimeoutEnabled = true
 	o.PipelinePoolSize = -1
+	o.ReadBufferSize, o.WriteBufferSize = buffer, buffer
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	// Half, so that after one reply that never comes there is time to ask again.
 	for _, each := range []*time.Duration{&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout} {
