@@ -179,6 +179,10 @@ func (c *caller) Call(ctx context.Context, r upstream.Request, h upstream.Handle
 	return c.call(ctx, r, h)
 }
 
+func (c *caller) Send(ctx context.Context, r upstream.Request, h upstream.Handler) upstream.Pending[upstream.Reply] {
+	return upstream.Later(func() (upstream.Reply, error) { return c.Call(ctx, r, h) })
+}
+
 func (c *caller) Info(ctx context.Context) (upstream.Info, error) {
 	if c.info == nil {
 		return upstream.Info{}, errors.New("not written")

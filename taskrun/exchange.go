@@ -13,36 +13,36 @@ import (
 // nothing but a requestState.
 const maxAgain = 10
 
-// exchange waits for the call's turn and sends it. A result that asks nothing
+// outcome is what comes of a request that was sent. A result that asks nothing
 // and only wants its requestState back is answered here and at once, when there
 // may be a task: its client has nothing to say to that, and no request to say
 // it with.
-func (x *run) exchange(ctx context.Context, params wire.Object) ended {
-	end := x.begin(ctx, params)
+func (x *run) outcome(ctx context.Context, params wire.Object, sent upstream.Pending[upstream.Reply]) ended {
+	end := x.readReply(sent.Outcome())
 	for range maxAgain {
 		state, only := stateOnly(end)
 		if !only || !x.call.mayBecomeTask() {
 			break
 		}
 		x.idle.refill()
-		end = x.readReply(x.send(ctx, x.flight.NextID(), withState(params, state)))
+		end = x.readReply(x.send(ctx, x.flight.NextID(), withState(params, state)).Outcome())
 	}
 	return end
 }
 
 // begin sends the request when it is its turn, or finds again what runs already.
-func (x *run) begin(ctx context.Context, params wire.Object) ended {
+func (x *run) begin(ctx context.Context, params wire.Object) upstream.Pending[upstream.Reply] {
 	if x.resuming != nil {
-		return x.readReply(x.resume(ctx, params))
+		return upstream.Later(func() (upstream.Reply, error) { return x.resume(ctx, params) })
 	}
 	admit := x.flight.Admit
 	if x.promised {
 		admit = x.flight.AdmitPromised
 	}
 	if err := admit(ctx, x.call.shares()...); err != nil {
-		return ended{err: err}
+		return upstream.Failed[upstream.Reply](err)
 	}
-	return x.readReply(x.send(ctx, x.flight.ID, params))
+	return x.send(ctx, x.flight.ID, params)
 }
 
 // stateOnly tells an InputRequiredResult that has a requestState and no

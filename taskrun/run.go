@@ -94,9 +94,17 @@ func about(c *Call) reqcoord.About {
 	return reqcoord.About{Upstream: c.Upstream, Method: c.method(), Tool: c.Tool, Principal: c.Owner.String()}
 }
 
-// dispatch waits for the call's turn, sends it, and reports its end.
+// dispatch waits for the call's turn, sends it, and reports its end. It waits for the
+// answer itself, which may take hours, and not in what it calls: the stack is then
+// nearly empty, and the collector makes it small.
 func (x *run) dispatch(ctx context.Context, params wire.Object) {
-	end := x.exchange(ctx, params)
+	sent := x.begin(ctx, params)
+	sent.Wait()
+	x.report(ctx, x.outcome(ctx, params, sent))
+}
+
+// report tells how the call has ended.
+func (x *run) report(ctx context.Context, end ended) {
 	x.measure(end, context.Cause(ctx))
 	if cause := context.Cause(ctx); end.err != nil && cause != nil {
 		end.err = cause
@@ -107,8 +115,8 @@ func (x *run) dispatch(ctx context.Context, params wire.Object) {
 	x.ended <- &end
 }
 
-func (x *run) send(ctx context.Context, id uint64, params wire.Object) (upstream.Reply, error) {
-	return x.r.upstreams[x.call.Upstream].Call(ctx, x.call.toUpstream(id, params), x)
+func (x *run) send(ctx context.Context, id uint64, params wire.Object) upstream.Pending[upstream.Reply] {
+	return x.r.upstreams[x.call.Upstream].Send(ctx, x.call.toUpstream(id, params), x)
 }
 
 // measure tells how long the call took. A call that asked took as long as people

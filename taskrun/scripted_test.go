@@ -36,6 +36,11 @@ func (s *scripted) Call(ctx context.Context, r upstream.Request, h upstream.Hand
 	return s.play(ctx, &played{Request: r, handler: h})
 }
 
+// Send implements upstream.Caller.
+func (s *scripted) Send(ctx context.Context, r upstream.Request, h upstream.Handler) upstream.Pending[upstream.Reply] {
+	return upstream.Later(func() (upstream.Reply, error) { return s.Call(ctx, r, h) })
+}
+
 func (s *scripted) play(ctx context.Context, p *played) (upstream.Reply, error) {
 	if s, ok := p.handler.(upstream.Starter); ok {
 		s.Started()

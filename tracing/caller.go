@@ -29,11 +29,17 @@ type caller struct {
 
 // Call implements upstream.Caller.
 func (c *caller) Call(ctx context.Context, r upstream.Request, h upstream.Handler) (upstream.Reply, error) {
+	return c.Send(ctx, r, h).Outcome()
+}
+
+// Send implements upstream.Caller.
+func (c *caller) Send(ctx context.Context, r upstream.Request, h upstream.Handler) upstream.Pending[upstream.Reply] {
 	ctx, span := c.begin(ctx, &r)
-	defer span.End()
-	reply, err := c.Caller.Call(ctx, r, h)
-	ended(span, reply, err)
-	return reply, err
+	return upstream.Then(c.Caller.Send(ctx, r, h), func(reply upstream.Reply, err error) (upstream.Reply, error) {
+		ended(span, reply, err)
+		span.End()
+		return reply, err
+	})
 }
 
 // Resume implements upstream.Caller.

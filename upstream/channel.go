@@ -71,7 +71,11 @@ func notSent(why error) *Error {
 }
 
 // exchange implements line.
-func (c *channel) exchange(ctx context.Context, out outgoing, receive func(wire.Message)) (answer, error) {
+func (c *channel) exchange(ctx context.Context, out outgoing, receive func(wire.Message)) Pending[answer] {
+	return Later(func() (answer, error) { return c.ask(ctx, out, receive) })
+}
+
+func (c *channel) ask(ctx context.Context, out outgoing, receive func(wire.Message)) (answer, error) {
 	id := string(out.id)
 	call := &mixedCall{receive: receive, asks: asksBack(out.method), reply: make(chan answer, 1)}
 	if err := c.enter(id, call); err != nil {

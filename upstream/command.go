@@ -83,17 +83,21 @@ func (d *pooledModern) open(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-func (d *pooledModern) call(ctx context.Context, r Request, h Handler) (reply Reply, doubt bool, err error) {
+func (d *pooledModern) call(ctx context.Context, r *Request, h Handler) Pending[verdict[Reply]] {
+	return Later(func() (verdict[Reply], error) { return d.callOver(ctx, *r, h) })
+}
+
+func (d *pooledModern) callOver(ctx context.Context, r Request, h Handler) (verdict[Reply], error) {
 	for attempt := 1; ; attempt++ {
 		s, err := d.acquire(ctx, r)
 		if err != nil {
-			return Reply{}, isKind(err, Incompatible), err
+			return verdict[Reply]{doubt: isKind(err, Incompatible)}, err
 		}
-		reply, doubt, err = d.modern.over(s.line).call(ctx, r, h)
+		v, err := d.modern.over(s.line).call(ctx, &r, h).Outcome()
 		d.sessions.retire(ctx, s)
 		d.sessions.release(s, bare(r))
 		if !errors.Is(err, errNotSent) || attempt == 2 {
-			return reply, doubt, err
+			return v, err
 		}
 		d.sessions.drop(s)
 	}

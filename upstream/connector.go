@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"sync"
 	"time"
-
-	"taskgate/wire"
 )
 
 // Connector is a Caller for an upstream of either era: an endpoint over HTTP or a
@@ -135,27 +133,27 @@ func (h *Connector) Trouble() error {
 	return h.program.trouble()
 }
 
-// dialect is what the eras have in common. doubt tells that the upstream has
-// refused the request unread, as one of the other era would.
-type dialect interface {
-	call(ctx context.Context, r Request, h Handler) (reply Reply, doubt bool, err error)
-	// resume goes on with a call of an earlier process.
-	resume(ctx context.Context, t token, r Request, h Handler) (Reply, error)
-	info(ctx context.Context) (info Info, doubt bool, err error)
-	// listen is a source. An error is errDeaf, or says how the stream broke.
-	listen(ctx context.Context, r ListenRequest, wants <-chan wire.Filter, to *audience) (doubt bool, err error)
-}
-
 // Call implements Caller.
 func (h *Connector) Call(ctx context.Context, r Request, hd Handler) (Reply, error) {
+	return h.Send(ctx, r, hd).Outcome()
+}
+
+// Send implements Caller.
+func (h *Connector) Send(ctx context.Context, r Request, hd Handler) Pending[Reply] {
 	if err := h.gate.enter(); err != nil {
-		return Reply{}, err
+		return Failed[Reply](err)
 	}
-	defer h.gate.leave()
+	return Then(h.send(ctx, &r, hd), func(reply Reply, err error) (Reply, error) {
+		h.gate.leave()
+		return reply, err
+	})
+}
+
+func (h *Connector) send(ctx context.Context, r *Request, hd Handler) Pending[Reply] {
 	if err := h.needsClient(ctx); err != nil {
-		return Reply{}, err
+		return Failed[Reply](err)
 	}
-	return speak(ctx, h, r, func(d dialect) (Reply, bool, error) { return d.call(ctx, r, hd) })
+	return speak(ctx, h, r, func(d dialect) Pending[verdict[Reply]] { return d.call(ctx, r, hd) })
 }
 
 func (h *Connector) needsClient(ctx context.Context) error {
@@ -172,28 +170,13 @@ func (h *Connector) Info(ctx context.Context) (Info, error) {
 	}
 	defer h.gate.leave()
 	return h.infos.do(ctx, struct{}{}, func(ctx context.Context) (Info, error) {
-		return speak(ctx, h, Request{}, func(d dialect) (Info, bool, error) { return d.info(ctx) })
+		return speak(ctx, h, &Request{}, func(d dialect) Pending[verdict[Info]] {
+			return Later(func() (verdict[Info], error) {
+				info, doubt, err := d.info(ctx)
+				return verdict[Info]{info, doubt}, err
+			})
+		}).Outcome()
 	})
-}
-
-// speak runs f in the upstream's era, and once more in the other one when that
-// turns out to be the right one.
-func speak[T any](ctx context.Context, h *Connector, r Request, f func(dialect) (T, bool, error)) (v T, err error) {
-	defer func() { h.count(err) }()
-	era, err := h.detector.era(ctx, r)
-	if err != nil {
-		return v, err
-	}
-	v, doubt, err := f(h.dialects[era])
-	if !doubt {
-		return v, err
-	}
-	now, probeErr := h.detector.again(ctx, era, r)
-	if probeErr != nil || now == era {
-		return v, err
-	}
-	v, _, err = f(h.dialects[now])
-	return v, err
 }
 
 func (h *Connector) count(err error) {

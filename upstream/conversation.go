@@ -47,7 +47,7 @@ func (c *conversation) send(ctx context.Context, asTask bool) (answer, error) {
 		header:  c.header,
 		abandon: func() { c.abandon(ctx) },
 		seen:    c.seen,
-	}, func(m wire.Message) { c.receive(ctx, m) })
+	}, func(m wire.Message) { c.receive(ctx, m) }).Outcome()
 	c.tellOfPolling(err)
 	if c.brokeOff(err) {
 		a, err = c.reattach(ctx)

@@ -32,28 +32,35 @@ func newEndpoint(at *url.URL, o Options, running *sync.WaitGroup) *endpoint {
 }
 
 // exchange implements line: what belongs to a request is on its response stream.
-func (e *endpoint) exchange(ctx context.Context, out outgoing, receive func(wire.Message)) (answer, error) {
+func (e *endpoint) exchange(ctx context.Context, out outgoing, receive func(wire.Message)) Pending[answer] {
 	stream, closeStream := context.WithCancel(context.WithoutCancel(ctx))
-	p := &posting{outgoing: out, close: closeStream}
-	defer e.after(ctx, p.giveUp)()
-
-	a, err := e.request(stream, p, receive)
-	switch {
-	case ctx.Err() != nil:
-		p.giveUp() // here too: the request may have got out since ctx ended
-		// A response now is what the upstream says of a cancelled request.
-		return answer{}, ended(ctx, nil)
-	case isKind(err, TooLarge):
-		p.giveUp()
-	case err != nil:
-		p.close()
-	}
-	return a, err
+	p := &posting{abandon: out.abandon, close: closeStream}
+	stop := e.after(ctx, p.giveUp)
+	id, seen := out.id, out.seen // the rest of out is not needed any more
+	sent := e.begin(stream, http.MethodPost, wire.Request(out.id, out.method, out.params), out.header, &p.sent)
+	return Then(sent, func(resp *http.Response, err error) (answer, error) {
+		defer stop()
+		var a answer
+		if err == nil {
+			a, err = e.finish(resp, &reading{id: id, receive: receive, seen: seen}, p.close)
+		}
+		switch {
+		case ctx.Err() != nil:
+			p.giveUp() // here too: the request may have got out since ctx ended
+			// A response now is what the upstream says of a cancelled request.
+			return answer{}, ended(ctx, nil)
+		case isKind(err, TooLarge):
+			p.giveUp()
+		case err != nil:
+			p.close()
+		}
+		return a, err
+	})
 }
 
 // posting is a request on its way, and the stream that comes back.
 type posting struct {
-	outgoing
+	abandon   func() // as in outgoing
 	close     func() // ends the stream
 	sent      atomic.Bool
 	abandoned sync.Once
@@ -67,23 +74,18 @@ func (p *posting) giveUp() {
 	p.close()
 }
 
-// request is an exchange without the ways to end it early. After a response the
-// stream may be closed later, by drain.
-func (e *endpoint) request(ctx context.Context, p *posting, receive func(wire.Message)) (answer, error) {
-	resp, err := e.do(ctx, http.MethodPost, wire.Request(p.id, p.method, p.params), p.header, &p.sent)
-	if err != nil {
-		return answer{}, err
-	}
-	a, err := e.read(resp, &p.outgoing, receive)
+// finish reads the response. The stream may be closed later, by drain.
+func (e *endpoint) finish(resp *http.Response, r *reading, closeStream func()) (answer, error) {
+	a, err := e.read(resp, r)
 	if err != nil {
 		resp.Body.Close()
 		return answer{}, err
 	}
 	if a.whole {
 		resp.Body.Close()
-		p.close()
+		closeStream()
 	} else {
-		e.drain(resp.Body, p.close)
+		e.drain(resp.Body, closeStream)
 	}
 	return a, nil
 }
@@ -154,33 +156,49 @@ func (e *endpoint) tell(ctx context.Context, method string, body wire.Pieces, he
 	return refused(resp.StatusCode, excerpt)
 }
 
-// do sends an HTTP request and returns once the response's headers are there.
-// sent says whether the upstream may have read any of it. Errors are *Error, or
-// wrap ctx.Err(). A 401 means that the request was not acted on, so it may go
-// out again with other credentials, once.
+// do sends an HTTP request and returns once the response's headers are there, as
+// begin does.
 func (e *endpoint) do(ctx context.Context, method string, body wire.Pieces, header http.Header, sent *atomic.Bool) (*http.Response, error) {
-	resp, err := e.attempt(ctx, method, body, header, sent)
-	if err != nil || resp.StatusCode != http.StatusUnauthorized || e.opts.Auth == nil || !e.opts.Auth.Renew(ctx, resp.Request.Header) {
-		return resp, err
-	}
-	resp.Body.Close()
-	return e.attempt(ctx, method, body, header, sent)
+	return e.begin(ctx, method, body, header, sent).Outcome()
 }
 
-func (e *endpoint) attempt(ctx context.Context, method string, body wire.Pieces, header http.Header, sent *atomic.Bool) (*http.Response, error) {
-	req, err := e.newRequest(ctx, method, body, header)
+// begin sends an HTTP request. sent says whether the upstream may have read any of
+// it. Errors are *Error, or wrap ctx.Err(). A 401 means that the request was not
+// acted on, so it may go out again with other credentials, once; only for that the
+// request is kept.
+func (e *endpoint) begin(ctx context.Context, method string, body wire.Pieces, header http.Header, sent *atomic.Bool) Pending[*http.Response] {
+	full, err := e.headerOf(ctx, method, header)
 	if err != nil {
-		return nil, err
+		return Failed[*http.Response](err)
 	}
+	first := e.attempt(ctx, method, body, full, sent)
+	if e.opts.Auth == nil {
+		return first
+	}
+	return Then(first, func(resp *http.Response, err error) (*http.Response, error) {
+		if err != nil || resp.StatusCode != http.StatusUnauthorized || !e.opts.Auth.Renew(ctx, full) {
+			return resp, err
+		}
+		resp.Body.Close()
+		renewed, err := e.headerOf(ctx, method, header)
+		if err != nil {
+			return nil, err
+		}
+		return e.attempt(ctx, method, body, renewed, sent).Outcome()
+	})
+}
+
+func (e *endpoint) attempt(ctx context.Context, method string, body wire.Pieces, header http.Header, sent *atomic.Bool) Pending[*http.Response] {
 	sent.Store(false)
-	resp, err := e.transport.send(req, sent)
-	switch {
-	case err == nil:
-		return resp, nil
-	case sent.Load():
-		return nil, broken(0, "no response: %w", withoutURL(err))
-	}
-	return nil, &Error{Kind: Unreachable, Err: withoutURL(err)}
+	return Then(e.transport.send(e.newRequest(ctx, method, body, header), sent), func(resp *http.Response, err error) (*http.Response, error) {
+		switch {
+		case err == nil:
+			return resp, nil
+		case sent.Load():
+			return nil, broken(0, "no response: %w", withoutURL(err))
+		}
+		return nil, &Error{Kind: Unreachable, Err: withoutURL(err)}
+	})
 }
 
 // withoutURL takes the URL out of a client error: its query may hold a secret.

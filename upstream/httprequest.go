@@ -12,12 +12,8 @@ import (
 	"taskgate/wire"
 )
 
-// newRequest makes an HTTP request to the endpoint. Errors are *Error.
-func (e *endpoint) newRequest(ctx context.Context, method string, body wire.Pieces, more http.Header) (*http.Request, error) {
-	header, err := e.headerOf(ctx, method, more)
-	if err != nil {
-		return nil, err
-	}
+// newRequest makes an HTTP request to the endpoint.
+func (e *endpoint) newRequest(ctx context.Context, method string, body wire.Pieces, header http.Header) *http.Request {
 	req := new(http.Request).WithContext(ctx)
 	req.Method, req.URL, req.Host, req.Header = method, e.url, e.url.Host, header
 	if len(body) > 0 {
@@ -25,7 +21,7 @@ func (e *endpoint) newRequest(ctx context.Context, method string, body wire.Piec
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(reader(body)), nil }
 		req.Body, _ = req.GetBody()
 	}
-	return req, nil
+	return req
 }
 
 func reader(p wire.Pieces) io.Reader {
@@ -40,6 +36,7 @@ var (
 	ownEncoding    = []string{"identity"}
 )
 
+// headerOf is the whole header of a request. Errors are *Error, or wrap ctx.Err().
 func (e *endpoint) headerOf(ctx context.Context, method string, more http.Header) (http.Header, error) {
 	h := maps.Clone(e.header)
 	copyHeader(h, more)

@@ -27,13 +27,18 @@ type legacy struct {
 	metrics  *metrics
 }
 
-// call sends the request in the caller's session. When the server does not
+// call implements dialect.
+func (l *legacy) call(ctx context.Context, r *Request, h Handler) Pending[verdict[Reply]] {
+	return Later(func() (verdict[Reply], error) { return l.callInSession(ctx, *r, h) })
+}
+
+// callInSession sends the request in the caller's session. When the server does not
 // know the session any more it has refused the request unread, so a second
 // session is opened and the request sent again, once.
-func (l *legacy) call(ctx context.Context, r Request, h Handler) (reply Reply, doubt bool, err error) {
+func (l *legacy) callInSession(ctx context.Context, r Request, h Handler) (verdict[Reply], error) {
 	params, err := legacyParams(r)
 	if err != nil {
-		return Reply{}, false, err
+		return verdict[Reply]{}, err
 	}
 	r.Params = params
 	header := callHeader(r, Legacy)
@@ -41,20 +46,20 @@ func (l *legacy) call(ctx context.Context, r Request, h Handler) (reply Reply, d
 	for attempt := 1; ; attempt++ {
 		s, err := l.sessions.acquire(ctx, l.key(r), r, header, open)
 		if err != nil {
-			return Reply{}, noLegacy(err), err
+			return verdict[Reply]{doubt: noLegacy(err)}, err
 		}
 		started(h)
 		a, err := l.callIn(ctx, s, header, r, h)
 		l.sessions.retire(ctx, s)
 		l.sessions.release(s, r)
 		if !s.lost(a, err) {
-			return a.Reply, a.modernOnly(), err
+			return verdict[Reply]{a.Reply, a.modernOnly()}, err
 		}
 		l.sessions.drop(s)
 		l.metrics.lost.Inc()
 		l.opts.Log.Info("upstream lost the session", zap.String("upstream", l.opts.Name), zap.Int("attempt", attempt))
 		if attempt == 2 {
-			return Reply{}, false, &Error{Kind: Refused, Err: errors.New("the session was unknown again right after initialize")}
+			return verdict[Reply]{}, &Error{Kind: Refused, Err: errors.New("the session was unknown again right after initialize")}
 		}
 	}
 }
@@ -122,7 +127,7 @@ func (l *legacy) initialize(ctx context.Context, s *session, capabilities wire.R
 	a, err := s.line.exchange(ctx, outgoing{
 		id: number(handshakeID), method: "initialize", params: params,
 		header: header,
-	}, func(wire.Message) {})
+	}, func(wire.Message) {}).Outcome()
 	if err != nil {
 		return err
 	}

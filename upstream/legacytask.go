@@ -56,7 +56,7 @@ func (t *legacyTask) errand(ctx, limited context.Context, method string) (answer
 	return c.session.line.exchange(limited, outgoing{
 		id: c.legacy.ids.next(), method: method, params: wire.Object{}.With("taskId", wire.Quote(t.id)),
 		header: c.header,
-	}, func(m wire.Message) { c.receive(ctx, m) })
+	}, func(m wire.Message) { c.receive(ctx, m) }).Outcome()
 }
 
 func (t *legacyTask) get(ctx, limited context.Context) (taskState, error) {

@@ -13,10 +13,10 @@ import (
 // line carries messages to a server and back. Streamable HTTP gives each request
 // a stream of its own; on a channel the messages of all calls are mixed.
 type line interface {
-	// exchange sends a request and returns its response, having handed every
-	// other message that belongs to it to receive. When ctx ends first, the
+	// exchange sends a request. Its outcome is the response, after every other
+	// message that belongs to it was handed to receive. When ctx ends first, the
 	// server is told, and the error wraps ctx.Err(); all others are *Error.
-	exchange(ctx context.Context, out outgoing, receive func(wire.Message)) (answer, error)
+	exchange(ctx context.Context, out outgoing, receive func(wire.Message)) Pending[answer]
 	// post sends a message that wants no response: a notification or an answer.
 	post(ctx context.Context, m wire.Message, header http.Header) error
 	// overhear hands to e what the server says on its own account in the session,

@@ -72,7 +72,7 @@ func (d *modern) subscribe(ctx context.Context, r Request, want wire.Filter, ack
 		case m.IsNotification():
 			hear(m.Method, m.Params)
 		}
-	})
+	}).Outcome()
 	switch {
 	case err != nil:
 		return err

@@ -21,8 +21,8 @@ type modern struct {
 
 // call sends the request. Closing the stream is how it is cancelled. A tool that
 // turns out to run only as a task was refused unread, so it is called again.
-func (d *modern) call(ctx context.Context, r Request, h Handler) (reply Reply, doubt bool, err error) {
-	tool := toolOf(r)
+func (d *modern) call(ctx context.Context, r *Request, h Handler) Pending[verdict[Reply]] {
+	tool := toolOf(*r)
 	receive := func(m wire.Message) {
 		if m.IsRequest() { // this revision has none; it cannot be answered either
 			d.opts.Log.Debug("upstream sent a request on a modern stream", zap.String("upstream", d.opts.Name), zap.String("method", m.Method))
@@ -32,16 +32,17 @@ func (d *modern) call(ctx context.Context, r Request, h Handler) (reply Reply, d
 	}
 	declare := tool != "" && d.tasks.by(tool)
 	started(h)
-	a, err := d.send(ctx, number(r.ID), r, declare, receive)
-	if err == nil && tool != "" && !declare && a.wantsTasks() {
-		d.tasks.note(tool)
-		a, err = d.send(ctx, number(r.ID), r, true, receive)
-	}
-	if err == nil && wire.ResultType(a.Result) == wire.ResultTask {
-		reply, err = d.followTask(ctx, r, h, a.Result)
-		return reply, false, err
-	}
-	return a.Reply, wrongEndpoint(err) || a.legacyOnly(), err
+	return Then(d.send(ctx, number(r.ID), *r, declare, receive), func(a answer, err error) (verdict[Reply], error) {
+		if err == nil && tool != "" && !declare && a.wantsTasks() {
+			d.tasks.note(tool)
+			a, err = d.send(ctx, number(r.ID), *r, true, receive).Outcome()
+		}
+		if err == nil && wire.ResultType(a.Result) == wire.ResultTask {
+			reply, err := d.followTask(ctx, *r, h, a.Result)
+			return verdict[Reply]{value: reply}, err
+		}
+		return verdict[Reply]{a.Reply, wrongEndpoint(err) || a.legacyOnly()}, err
+	})
 }
 
 // toolOf is the tool that a request calls; "" for other requests.
@@ -53,12 +54,11 @@ func toolOf(r Request) string {
 	return name
 }
 
-// send sends a request and returns its response. tasks says whether to declare
-// the extension.
-func (d *modern) send(ctx context.Context, id wire.Raw, r Request, tasks bool, receive func(wire.Message)) (answer, error) {
+// send sends a request. tasks says whether to declare the extension.
+func (d *modern) send(ctx context.Context, id wire.Raw, r Request, tasks bool, receive func(wire.Message)) Pending[answer] {
 	params, err := modernParams(r, tasks)
 	if err != nil {
-		return answer{}, err
+		return Failed[answer](err)
 	}
 	header := callHeader(r, Modern)
 	wire.SetHeaders(header, r.Method, params)
@@ -92,7 +92,7 @@ const handshakeID = 0
 func (d *modern) discover(ctx context.Context, header http.Header) (a answer, err error) {
 	err = within(ctx, d.opts.InitializeTimeout, "server/discover", func(ctx context.Context) (err error) {
 		r := Request{ID: handshakeID, Method: "server/discover", ClientInfo: d.opts.clientInfo(), Header: header}
-		a, err = d.send(ctx, number(handshakeID), r, false, func(wire.Message) {})
+		a, err = d.send(ctx, number(handshakeID), r, false, func(wire.Message) {}).Outcome()
 		return err
 	})
 	return a, err

@@ -31,8 +31,7 @@ type reading struct {
 
 // read takes the response to the request from an HTTP response. Errors are
 // *Error.
-func (e *endpoint) read(resp *http.Response, out *outgoing, receive func(wire.Message)) (answer, error) {
-	r := &reading{id: out.id, receive: receive, seen: out.seen}
+func (e *endpoint) read(resp *http.Response, r *reading) (answer, error) {
 	r.answer.status, r.answer.session = resp.StatusCode, resp.Header.Get(wire.HeaderSession)
 	body, err := plain(resp.Body)
 	switch {

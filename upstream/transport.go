@@ -53,18 +53,19 @@ func newTransport(o Options) transport {
 }
 
 // send sends a request. sent says whether the server may have read any of it.
-func (t transport) send(req *http.Request, sent *atomic.Bool) (*http.Response, error) {
-	if req.URL.Scheme == "http" {
-		x, err := t.plain.Start(req, sent)
-		if err != nil {
-			return nil, err
-		}
-		resp, err := x.Response(req.Context())
-		if err == nil {
-			resp.Request = req
-		}
-		return resp, err
+func (t transport) send(req *http.Request, sent *atomic.Bool) Pending[*http.Response] {
+	if req.URL.Scheme == "https" {
+		return Later(func() (*http.Response, error) { return t.sendSecure(req, sent) })
 	}
+	x, err := t.plain.Start(req, sent)
+	if err != nil {
+		return Failed[*http.Response](err)
+	}
+	ctx := req.Context()
+	return Pending[*http.Response]{Wait: x.Wait, Outcome: func() (*http.Response, error) { return x.Response(ctx) }}
+}
+
+func (t transport) sendSecure(req *http.Request, sent *atomic.Bool) (*http.Response, error) {
 	return t.secure.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
 		GetConn:      func(string) { sent.Store(false) }, // also when the Transport tries anew, having written nothing
 		WroteHeaders: func() { sent.Store(true) },

@@ -105,6 +105,8 @@ type Caller interface {
 	// upstream is told so in its own way, and the error wraps ctx.Err().
 	// Other errors are *Error.
 	Call(ctx context.Context, r Request, h Handler) (Reply, error)
+	// Send is Call in two steps, for who has many calls that take long.
+	Send(ctx context.Context, r Request, h Handler) Pending[Reply]
 	// Resume goes on with a call that another Call, maybe of another process, has
 	// sent: r is the same but for its ID, and token the last that its Handler was
 	// to keep. Questions that are out are asked again under the IDs they had.

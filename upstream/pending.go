@@ -1,0 +1,25 @@
+package upstream
+
+// Pending is what comes of a request that is out. To wait and to read are two steps,
+// since a call may take hours: who waits at the bottom of its stack keeps little of one.
+type Pending[T any] struct {
+	// Wait returns when Outcome has something to read, as far as that can be told.
+	Wait func()
+	// Outcome waits for what is missing. It is to be called once.
+	Outcome func() (T, error)
+}
+
+// Later is what f does, all of it in the second step.
+func Later[T any](f func() (T, error)) Pending[T] {
+	return Pending[T]{Wait: func() {}, Outcome: f}
+}
+
+// Failed is for what could not be sent.
+func Failed[T any](err error) Pending[T] {
+	return Later(func() (none T, _ error) { return none, err })
+}
+
+// Then is p with its outcome given to f.
+func Then[T, U any](p Pending[T], f func(T, error) (U, error)) Pending[U] {
+	return Pending[U]{Wait: p.Wait, Outcome: func() (U, error) { return f(p.Outcome()) }}
+}
