@@ -44,7 +44,8 @@ type Status struct {
 // NewReloader loads the files. Its error is that of Load.
 func NewReloader(files []string, opts ReloaderOptions) (*Reloader, error) {
 	r := &Reloader{files: files, opts: opts}
-	set, err := r.load()
+	contents, findings := settled(r.read)
+	set, err := finish(contents, findings, opts.Sees)
 	if err != nil {
 		return nil, err
 	}
@@ -76,17 +77,19 @@ func (r *Reloader) Status() Status {
 func (r *Reloader) Reload() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	set, err := r.load()
-	switch {
-	case err != nil:
-		r.fail(err)
-	case set.Hash() != r.status.Hash:
-		r.status.Reloads++
-		r.publish(set)
-		r.opts.Log.Info("policy reloaded", zap.String("hash", set.Hash()), zap.Int("rules", len(set.rules)))
-	default: // the files are again what holds
+	contents, findings := settled(r.read)
+	if len(findings) == 0 && hashOf(contents) == r.status.Hash { // the files are, maybe again, what holds
 		r.status.Err = nil
+		return
 	}
+	set, err := finish(contents, findings, r.opts.Sees)
+	if err != nil {
+		r.fail(err)
+		return
+	}
+	r.status.Reloads++
+	r.publish(set)
+	r.opts.Log.Info("policy reloaded", zap.String("hash", set.Hash()), zap.Int("rules", len(set.rules)))
 }
 
 // fail notes an error. The same one again is not logged again.
@@ -112,11 +115,6 @@ func (r *Reloader) publish(set *Set) {
 func (r *Reloader) logEvalError(e EvalError) {
 	r.opts.Log.Warn("policy condition cannot be evaluated: its rule does not match; further failures are only counted",
 		zap.String("rule", e.Rule), zap.String("source", e.Source), zap.String("failure", e.First))
-}
-
-func (r *Reloader) load() (*Set, error) {
-	contents, findings := settled(r.read)
-	return finish(contents, findings, r.opts.Sees)
 }
 
 func (r *Reloader) read() ([]content, Findings) { return readAll(r.files) }
