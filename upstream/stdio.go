@@ -72,7 +72,7 @@ func startProcess(command []string, o Options, ended func(*process)) (*process, 
 		return nil, err
 	}
 	p.stdout = stdout
-	p.stderr = &lineLogger{log: o.Log.With(zap.String("upstream", o.Name), zap.Int("pid", p.cmd.Process.Pid))}
+	p.stderr = &lineLogger{over: make(chan struct{}), log: o.Log.With(zap.String("upstream", o.Name), zap.Int("pid", p.cmd.Process.Pid))}
 	go p.write()
 	go p.stderr.read(stderr)
 	go p.wait(ended, stdout, stderr)
@@ -88,6 +88,7 @@ func (p *process) wait(ended func(*process), streams ...*os.File) {
 	for _, s := range streams {
 		_ = s.SetReadDeadline(time.Now().Add(p.opts.CancelTimeout)) // what is in the pipe comes before
 	}
+	<-p.stderr.over // its fate tells whether it said something
 	ended(p)
 	close(p.exited)
 }
@@ -243,7 +244,8 @@ func (p *process) wasTold() bool {
 
 // lineLogger puts what a process says on stderr into the log, line by line.
 type lineLogger struct {
-	log *zap.Logger
+	log  *zap.Logger
+	over chan struct{} // closed when there is no more
 
 	mu    sync.Mutex
 	lines int
@@ -253,6 +255,7 @@ type lineLogger struct {
 const maxLogLine = 1024
 
 func (l *lineLogger) read(stderr *os.File) {
+	defer close(l.over)
 	defer stderr.Close()
 	lines := bufio.NewReaderSize(stderr, maxLogLine)
 	for {
