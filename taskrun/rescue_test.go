@@ -102,16 +102,23 @@ func TestLapsedLeaseIsReclaimed(t *testing.T) {
 	})
 }
 
+// lapse has the store take the replica, which holds the task, for dead; it does not
+// know yet.
+func (r *replica) lapse(id string) {
+	r.t.Helper()
+	r.get(id)
+	if err := r.backend.Backend.Retire(r.t.Context(), r.holder()); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 // The reply that brings the new lease is lost: runs take their records over as soon as
 // it is known, and not when they next read them.
 func TestRunsFollowALeaseThatCameLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		r := w.replica()
 		id := r.call().handle()
-		r.get(id)
-		if err := w.store.Backend.Retire(t.Context(), r.holder()); err != nil {
-			t.Fatal(err)
-		}
+		r.lapse(id)
 		w.store.set(mute, "heartbeat")
 		bubble.Advance(leaseTime / 3)
 		check(t, "lapses", r.counted("lease_lapses_total"), 1)
@@ -127,10 +134,7 @@ func TestRunnerDoesNotRescueItsOwnRuns(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		r := w.replica()
 		id := r.call().handle()
-		r.get(id)
-		if err := w.store.Backend.Retire(t.Context(), r.holder()); err != nil {
-			t.Fatal(err)
-		}
+		r.lapse(id)
 		if err := r.rescueOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
