@@ -139,9 +139,13 @@ func (h *Handler) readBody(w http.ResponseWriter, req *http.Request) ([]byte, er
 	if req.ContentLength > h.opts.MaxBody {
 		return nil, tooLarge(h.opts.MaxBody)
 	}
+	from := req.Body // which ends where it was announced to, if it was
+	if req.ContentLength < 0 {
+		from = http.MaxBytesReader(w, from, h.opts.MaxBody)
+	}
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(h.opts.BodyTimeout)) // not all servers can; then there is none
-	body, err := h.bodies.ReadAll(http.MaxBytesReader(w, req.Body, h.opts.MaxBody), req.ContentLength)
+	body, err := h.bodies.ReadAll(from, req.ContentLength)
 	if err == nil {
 		_ = rc.SetReadDeadline(time.Time{})
 		return body, nil

@@ -46,7 +46,7 @@ func (h *Handler) joinedMethod(name string) method {
 	for _, l := range listings {
 		if l.method == name {
 			return func(ctx context.Context, x *exchange, out *responder) (wire.Raw, error) {
-				defer out.holdOpen()()
+				defer out.holdOpen().Stop()
 				return h.listJoined(ctx, x, l)
 			}
 		}

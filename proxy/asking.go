@@ -20,7 +20,7 @@ func unruled() policy.Decision {
 // callOther is prompts/get and resources/read, during which an upstream may ask
 // as well (basic/patterns/mrtr, Supported Requests).
 func (h *Handler) callOther(ctx context.Context, x *exchange, out *responder) (wire.Raw, error) {
-	defer out.holdOpen()()
+	defer out.holdOpen().Stop()
 	ctx, cancel := context.WithTimeoutCause(ctx, h.opts.ForwardTimeout, errForwardTimeout)
 	defer cancel()
 	name, _ := wire.String(x.params.Get("name"))

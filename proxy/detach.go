@@ -55,7 +55,7 @@ func (o *responder) takeOver() (detached, bool) {
 		return detached{}, false
 	}
 	d := detached{conn}
-	o.w, o.rc = d, http.NewResponseController(d)
+	o.w, o.rc = d, *http.NewResponseController(d)
 	return d, true
 }
 

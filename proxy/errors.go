@@ -82,16 +82,16 @@ func retryAfter(err error) time.Duration {
 type ending struct {
 	err    error // nil: with a result
 	status int
-	raw    wire.Raw    // the error of the answer
-	rpc    *wire.Error // the same, read; one of code 0 for a result
+	raw    wire.Raw   // the error of the answer
+	rpc    wire.Error // the same, read; one of code 0 for a result
 }
 
 func endingOf(err error) ending {
 	if err == nil {
-		return ending{status: http.StatusOK, rpc: new(wire.Error)}
+		return ending{status: http.StatusOK}
 	}
 	status, raw := answerError(err)
-	return ending{err, status, raw, wire.ParseError(raw)}
+	return ending{err, status, raw, *wire.ParseError(raw)}
 }
 
 // statusOf is the status that the protocol ties to a code.

@@ -36,6 +36,18 @@ func TestAnswersComeOutAsTheyWentIn(t *testing.T) {
 	}
 }
 
+// However long an answer is, its length is announced.
+func TestAnswersHaveALength(t *testing.T) {
+	for _, length := range []int{0, 900, 1000, 2000, 2048, 5000, 100_000} {
+		g := newGateway(t)
+		g.up.call = func(context.Context, upstream.Request, upstream.Handler) (upstream.Reply, error) {
+			return result(`{"content":"` + strings.Repeat("x", length) + `"}`), nil
+		}
+		reply := g.ok(g.client("ann").CallTool(t.Context(), "tool", `{}`))
+		check(t, "Content-Length", reply.Header.Get("Content-Length"), fmt.Sprint(len(reply.Body)))
+	}
+}
+
 func atOnce(g *gateway, c *mcptest.Client, want string) wire.Raw {
 	g.up.call = func(context.Context, upstream.Request, upstream.Handler) (upstream.Reply, error) {
 		return result(want), nil

@@ -14,7 +14,7 @@ var errForwardTimeout = errors.New("upstream did not answer in time")
 
 // forward passes a request through that is none of the gateway's own.
 func (h *Handler) forward(ctx context.Context, x *exchange, out *responder) (wire.Raw, error) {
-	defer out.holdOpen()()
+	defer out.holdOpen().Stop()
 	reply, err := h.send(ctx, x, relay{x.observer(out)})
 	if unknownThere(x.msg.Method, err) {
 		return notFound(ctx, x, out)

@@ -43,8 +43,10 @@ func (g Guard) allowsOrigin(origin string) bool {
 }
 
 func hostname(hostport string) string {
-	if host, _, err := net.SplitHostPort(hostport); err == nil {
-		return strings.ToLower(host)
+	if strings.Contains(hostport, ":") {
+		if host, _, err := net.SplitHostPort(hostport); err == nil {
+			return strings.ToLower(host)
+		}
 	}
 	return strings.ToLower(strings.Trim(hostport, "[]"))
 }

@@ -194,7 +194,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		h.serveDocument(w, req, doc)
 		return
 	}
-	out := newResponder(w, req.Header, h.opts)
+	out := newResponder(w, req.Header, &h.opts)
 	out.detachable = req.ProtoMajor == 1 && req.ProtoMinor == 1
 	began := time.Now()
 	x, err := h.admit(w, req)

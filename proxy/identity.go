@@ -193,7 +193,7 @@ func (h *Handler) serveDocument(w http.ResponseWriter, req *http.Request, doc []
 		err = refuse(http.StatusMethodNotAllowed, wire.CodeInvalidRequest, "Method not allowed: metadata are read by GET")
 	}
 	if err != nil {
-		h.finish(req.Context(), newResponder(w, req.Header, h.opts), nil, nil, err)
+		h.finish(req.Context(), newResponder(w, req.Header, &h.opts), nil, nil, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -124,7 +124,7 @@ func (h *Handler) jobResult(ctx context.Context, x *exchange, out *responder, id
 			return nil, err
 		}
 	}
-	defer out.holdOpen()()
+	defer out.holdOpen().Stop()
 	rec, err := h.awaitTask(ctx, x, id, wait)
 	if err != nil {
 		return nil, err

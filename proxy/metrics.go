@@ -91,7 +91,7 @@ func (m *metrics) answered(x *exchange, end ending) {
 		l.upstream, l.method = x.route.Name, wire.Label(x.msg.Method)
 	}
 	if end.status == http.StatusTooManyRequests {
-		m.limited.WithLabelValues(reasonOf(end.rpc)).Inc()
+		m.limited.WithLabelValues(reasonOf(&end.rpc)).Inc()
 	}
 	m.requests.count(l)
 }

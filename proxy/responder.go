@@ -16,7 +16,7 @@ import (
 // something to say before the answer, as the last event of a stream.
 type responder struct {
 	w            http.ResponseWriter
-	rc           *http.ResponseController
+	rc           http.ResponseController
 	id           wire.Raw
 	canStream    bool // the client accepts SSE
 	holdAfter    time.Duration
@@ -44,8 +44,8 @@ type responder struct {
 // upstream must not wait for it.
 const queueLength = 64
 
-func newResponder(w http.ResponseWriter, header http.Header, o Options) *responder {
-	return &responder{w: w, rc: http.NewResponseController(w), canStream: wire.AcceptsEvents(header),
+func newResponder(w http.ResponseWriter, header http.Header, o *Options) *responder {
+	return &responder{w: w, rc: *http.NewResponseController(w), canStream: wire.AcceptsEvents(header),
 		limit: o.BufferBytes, holdAfter: o.HoldAfter, keepAlive: o.KeepAlive, writeTimeout: o.WriteTimeout}
 }
 
@@ -57,13 +57,13 @@ func (o *responder) notify(method string, params wire.Raw) {
 }
 
 // holdOpen arranges for early headers and keep-alive comments while the client
-// waits. The returned function ends that.
-func (o *responder) holdOpen() (stop func()) {
-	if !o.canStream {
-		return func() {}
-	}
-	t := time.AfterFunc(o.holdAfter, func() { o.push(wire.KeepAlive) })
-	return func() { t.Stop() }
+// waits, until the timer is stopped.
+func (o *responder) holdOpen() *time.Timer {
+	return time.AfterFunc(o.holdAfter, func() {
+		if o.canStream {
+			o.push(wire.KeepAlive)
+		}
+	})
 }
 
 func (o *responder) push(event []byte) {
@@ -165,6 +165,10 @@ func (o *responder) put(b []byte) error {
 // time: a large answer over a thin line takes as many of these as it needs.
 const maxPiece = 64 << 10
 
+// announced, in bytes, is how long an answer may be for net/http to have all of it
+// when it writes the header, and to say its length itself.
+const announced = 1 << 10
+
 // jsonType is a value of Content-Type.
 var jsonType = []string{"application/json"}
 
@@ -188,7 +192,9 @@ func (o *responder) finish(status int, msg wire.Message) {
 	}
 	h := o.w.Header()
 	h["Content-Type"] = jsonType
-	h.Set("Content-Length", strconv.Itoa(body.Len()))
+	if body.Len() > announced {
+		h.Set("Content-Length", strconv.Itoa(body.Len()))
+	}
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(o.retryAfter.Seconds())))))
 	}

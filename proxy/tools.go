@@ -37,7 +37,7 @@ func (h *Handler) callTool(ctx context.Context, x *exchange, out *responder) (wi
 		return nil, err
 	}
 	decision, job := x.asJob(decision)
-	defer out.holdOpen()() // not before: what is refused has a status of its own
+	defer out.holdOpen().Stop() // not before: what is refused has a status of its own
 	o, err := h.run(ctx, x, out, taskrun.Call{Tool: tool, Params: x.params.Without("task"), Decision: decision})
 	if err != nil {
 		return nil, err

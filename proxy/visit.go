@@ -45,7 +45,7 @@ func (v *Visit) owner() taskroute.Owner {
 func (v *Visit) Ask(ctx context.Context, w http.ResponseWriter, msg wire.Message) {
 	x := &exchange{Visit: *v, msg: msg}
 	x.header, x.asks = modernHeader(v.header, msg), true
-	out := newResponder(w, x.header, v.h.opts)
+	out := newResponder(w, x.header, &v.h.opts)
 	out.id = msg.ID
 	began := time.Now()
 	if err := x.check(); err != nil {

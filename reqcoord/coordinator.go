@@ -32,6 +32,7 @@ type Coordinator struct {
 	idle   chan struct{}    // closed when calls becomes empty; nil when nobody waits
 	limits map[string]Share // by upstream, Everywhere or EachPrincipal
 	gates  map[gateID]*gate // those in use
+	spare  sync.Pool        // of *gate, those that were
 }
 
 // Names under which New takes limits that are not an upstream's. Who waits for a
@@ -80,6 +81,7 @@ type Call struct {
 	coord  *Coordinator
 	cancel context.CancelCauseFunc
 	turns  []turn
+	room   [most]turn            // where they are
 	place  atomic.Pointer[place] // nil: it does not wait
 }
 
@@ -133,19 +135,22 @@ type gateID struct{ key, who string }
 // each share, then at its upstream. So nobody keeps an upstream busy by waiting,
 // and nobody fills the process alone. Errors: *OverloadError, or the cause of ctx.
 func (c *Call) Admit(ctx context.Context, shares ...Share) error {
-	return c.admit(ctx, c.under(shares), false)
+	return c.admit(ctx, shares, false)
 }
 
 // AdmitPromised is Admit for a call whose client has been promised an outcome: it
 // waits however many do already, and for as long as it takes. Such calls take no
 // place in the queue from others. Errors: the cause of ctx.
 func (c *Call) AdmitPromised(ctx context.Context, shares ...Share) error {
-	return c.admit(ctx, c.under(shares), true)
+	return c.admit(ctx, shares, true)
 }
 
-func (c *Call) admit(ctx context.Context, all []Share, promised bool) error {
-	c.turns = make([]turn, 0, len(all))
-	for _, s := range all {
+// most is how many limits a call is under, unless policy names several.
+const most = 4
+
+func (c *Call) admit(ctx context.Context, policy []Share, promised bool) error {
+	c.turns = c.room[:0]
+	for _, s := range c.under(make([]Share, 0, most), policy) {
 		if promised {
 			s.Limits.QueueTimeout = 0
 		}
@@ -160,7 +165,7 @@ func (c *Call) admit(ctx context.Context, all []Share, promised bool) error {
 // while there is a turn, or a place to wait for one. It is for who has to promise
 // something before the call is admitted, and a hint: somebody else may be faster.
 func (c *Call) Room(shares ...Share) error {
-	for _, s := range c.under(shares) {
+	for _, s := range c.under(make([]Share, 0, most), shares) {
 		g := c.coord.enterGate(s)
 		err := g.room(c.Principal)
 		c.coord.leaveGate(g)
@@ -171,12 +176,12 @@ func (c *Call) Room(shares ...Share) error {
 	return nil
 }
 
-// under lists all that limits the call.
-func (c *Call) under(policy []Share) []Share {
+// under adds to all what limits the call.
+func (c *Call) under(all, policy []Share) []Share {
 	limits := c.coord.limits
 	own := limits[EachPrincipal]
 	own.Who = c.Principal
-	all := append(make([]Share, 0, 3+len(policy)), own, limits[Everywhere])
+	all = append(all, own, limits[Everywhere])
 	all = append(append(all, policy...), limits[c.Upstream])
 	return slices.DeleteFunc(all, func(s Share) bool { return s.Limits.Concurrency == 0 })
 }
@@ -226,7 +231,8 @@ func (c *Coordinator) enterGate(s Share) *gate {
 	g := c.gates[s.id()]
 	if g == nil {
 		_, among := c.limits[EachPrincipal]
-		g = newGate(s, among && s.Who == "")
+		g, _ = c.spare.Get().(*gate)
+		g = g.renewed(s, among && s.Who == "")
 		c.gates[s.id()] = g
 	}
 	g.users++
@@ -238,6 +244,7 @@ func (c *Coordinator) leaveGate(g *gate) {
 	defer c.mu.Unlock()
 	if g.users--; g.users == 0 {
 		delete(c.gates, g.id())
+		c.spare.Put(g)
 	}
 }
 

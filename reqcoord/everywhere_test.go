@@ -56,6 +56,15 @@ func TestOverloadSaysWhenToTryAgain(t *testing.T) {
 			for _, call := range []*Call{stays, second, refused} {
 				call.End()
 			}
+			stays, _ = admit() // nothing is known of turns once nobody has, or wants, one
+			first, _ = admit()
+			refused, err = admit()
+			if !errors.As(err, &busy) || busy.RetryAfter != time.Second {
+				t.Errorf("a new beginning: %+v, want to be told a second", err)
+			}
+			for _, call := range []*Call{stays, first, refused} {
+				call.End()
+			}
 		})
 	}
 }

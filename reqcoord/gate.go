@@ -53,7 +53,15 @@ type waiter struct {
 	turn      chan struct{} // closed when it is the waiter's turn
 }
 
-func newGate(s Share, fair bool) *gate { return &gate{Share: s, fair: fair} }
+// renewed is a gate that nobody uses yet. It is g, which nobody uses any more, unless
+// that is nil: its maps are empty by now, and their room is used again.
+func (g *gate) renewed(s Share, fair bool) *gate {
+	if g == nil {
+		g = new(gate)
+	}
+	g.Share, g.fair, g.took = s, fair, 0
+	return g
+}
 
 // leavesRoom tells whether who has so many of something may take one more of
 // those that are free. One who wants all gets three quarters, a second one three

@@ -33,12 +33,16 @@ func CheckHeaders(h http.Header, m Message, params Object, version string) *Erro
 	if member == "" {
 		return nil
 	}
-	want, ok := String(params.Get(member))
-	if !ok {
+	want := params.Get(member)
+	if len(want) == 0 || want[0] != '"' {
 		return nil // the method's own check says what is wrong with it
 	}
-	name := mirror{name: HeaderName, source: "params." + member, required: required, encoded: true}
-	return name.check(h, want)
+	name := mirror{name: HeaderName, source: "params.", member: member, required: required, encoded: true}
+	got, ok, err := name.read(h)
+	if err != nil || !ok || quotes(want, got) {
+		return err
+	}
+	return name.mismatch()
 }
 
 // nameMember says which member of params Mcp-Name mirrors, and whether the
@@ -60,6 +64,7 @@ func nameMember(method string) (member string, required bool) {
 type mirror struct {
 	name     string
 	source   string // of the value, for messages
+	member   string // there, if it is one of many
 	required bool
 	encoded  bool // may use the Base64 sentinel
 }
@@ -77,7 +82,7 @@ func (m mirror) read(h http.Header) (value string, ok bool, err *Error) {
 	values := h.Values(m.name)
 	switch {
 	case len(values) == 0 && m.required:
-		return "", false, Errorf(CodeHeaderMismatch, "Header mismatch: header %s is missing; it must repeat %s", m.name, m.source)
+		return "", false, Errorf(CodeHeaderMismatch, "Header mismatch: header %s is missing; it must repeat %s%s", m.name, m.source, m.member)
 	case len(values) == 0:
 		return "", false, nil
 	case len(values) > 1:
@@ -93,7 +98,7 @@ func (m mirror) read(h http.Header) (value string, ok bool, err *Error) {
 }
 
 func (m mirror) mismatch() *Error {
-	return Errorf(CodeHeaderMismatch, "Header mismatch: header %s does not match %s of the body", m.name, m.source)
+	return Errorf(CodeHeaderMismatch, "Header mismatch: header %s does not match %s%s of the body", m.name, m.source, m.member)
 }
 
 const (

@@ -36,7 +36,7 @@ func ModernResult(method string, result, serverInfo Raw) (Raw, error) {
 }
 
 func modernMembers(o Object, method string) (Object, error) {
-	o = o.orElse("resultType", Quote(ResultComplete))
+	o = o.orElse("resultType", `"`+ResultComplete+`"`)
 	if t, _ := String(o.Get("resultType")); t != ResultComplete {
 		return o, nil // what follows belongs to complete results only
 	}
@@ -50,10 +50,10 @@ func modernMembers(o Object, method string) (Object, error) {
 			o = o.With("tools", tools)
 		}
 	case "tools/call":
-		o = o.orElse("content", Raw("[]"))
+		o = o.orElse("content", "[]")
 	}
 	if cacheable(method) {
-		o = o.orElse("ttlMs", Raw("0")).orElse("cacheScope", Raw(`"private"`))
+		o = o.orElse("ttlMs", "0").orElse("cacheScope", `"private"`)
 	}
 	return o, nil
 }
@@ -70,11 +70,11 @@ func cacheable(method string) bool {
 
 // orElse returns the object with the member set unless it has a value. Some
 // servers write null for what they have not set; that is no value here.
-func (o Object) orElse(name string, value Raw) Object {
+func (o Object) orElse(name, value string) Object {
 	if v := o.Get(name); v != nil && !isNull(v) {
 		return o
 	}
-	return o.With(name, value)
+	return o.With(name, Raw(value))
 }
 
 func modernMeta(o Object, method string, serverInfo Raw) Object {
@@ -90,7 +90,7 @@ func modernMeta(o Object, method string, serverInfo Raw) Object {
 		meta = meta.Without(MetaRelatedTask)
 	}
 	if serverInfo != nil {
-		meta = meta.orElse(MetaServerInfo, serverInfo)
+		meta = meta.orElse(MetaServerInfo, string(serverInfo))
 	}
 	switch {
 	case len(meta) == 0:

@@ -69,7 +69,11 @@ func (o Object) Get(name string) Raw {
 
 // Object takes the member's value apart; ok is false when it is no object.
 func (o Object) Object(name string) (member Object, ok bool) {
-	member, err := splitObject(o.Get(name))
+	return o.objectInto(make(Object, 0, 4), name) // as in splitObject
+}
+
+func (o Object) objectInto(room Object, name string) (member Object, ok bool) {
+	member, err := splitInto(room, o.Get(name))
 	return member, err == nil
 }
 
@@ -98,13 +102,14 @@ func (o Object) WithAll(members ...Member) Object {
 
 // Without returns the object less the named members. The receiver is not changed.
 func (o Object) Without(names ...string) Object {
-	if !slices.ContainsFunc(o, func(m Member) bool { return slices.Contains(names, m.Name) }) {
+	named := func(m Member) bool { return slices.Contains(names, m.Name) }
+	if !slices.ContainsFunc(o, named) {
 		return o[:len(o):len(o)]
 	}
-	out := make(Object, 0, len(o))
-	for _, m := range o {
-		if !slices.Contains(names, m.Name) {
-			out = append(out, m)
+	var out Object
+	for i, m := range o {
+		if !named(m) {
+			out = append(slices.Grow(out, len(o)-i), m)
 		}
 	}
 	return out
@@ -171,6 +176,11 @@ func String(raw Raw) (s string, ok bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
 	}
+	if len(raw) <= longestKnown {
+		if s, ok = wellKnown[string(raw)]; ok {
+			return s, true
+		}
+	}
 	if text := raw[1 : len(raw)-1]; raw[len(raw)-1] == '"' && isPlain(text) {
 		return string(text), true
 	}
@@ -178,26 +188,21 @@ func String(raw Raw) (s string, ok bool) {
 	return string(b), err == nil
 }
 
-// nameOf is String for the name of a member.
-func nameOf(raw Raw) (name string, ok bool) {
-	if name, ok = wellKnown[string(raw)]; ok {
-		return name, true
-	}
-	return String(raw)
-}
-
-// wellKnown are the names that most messages have, by how they are written, so that
-// not each message has its own of them.
+// wellKnown are the strings that most messages have, by how they are written, so
+// that not each message has its own of them.
 var wellKnown = func() map[string]string {
-	names := map[string]string{}
-	for _, list := range [][]string{envelopeMembers, paramMembers, metaMembers, capabilityMembers,
-		{"resultType", "content", "isError", "structuredContent", TasksExtension}} {
-		for _, name := range list {
-			names[`"`+name+`"`] = name
+	known := map[string]string{}
+	for _, list := range [][]string{envelopeMembers, paramMembers, metaMembers, capabilityMembers, standardMethods,
+		{"2.0", Version, "resultType", ResultComplete, "content", "isError", "structuredContent", TasksExtension}} {
+		for _, s := range list {
+			known[`"`+s+`"`] = s
 		}
 	}
-	return names
+	return known
 }()
+
+// longestKnown is how long they are at most, as they are written.
+const longestKnown = len(MetaCapabilities) + len(`""`)
 
 // isPlain tells text that is the same within quotes and without.
 func isPlain(text []byte) bool {

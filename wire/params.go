@@ -112,11 +112,11 @@ func headerText(value Raw) string {
 }
 
 func (p ParamHeader) check(h http.Header, arguments Raw) *Error {
-	m := mirror{name: p.Header, source: "params.arguments." + strings.Join(p.Path, "."), required: true, encoded: true}
+	m := mirror{name: p.Header, source: "params.arguments.", member: strings.Join(p.Path, "."), required: true, encoded: true}
 	value := p.argument(arguments)
 	if value == nil {
 		if len(h.Values(p.Header)) > 0 {
-			return Errorf(CodeHeaderMismatch, "Header mismatch: header %s is there, but %s is not", m.name, m.source)
+			return Errorf(CodeHeaderMismatch, "Header mismatch: header %s is there, but %s%s is not", m.name, m.source, m.member)
 		}
 		return nil
 	}

@@ -18,13 +18,16 @@ type splitter struct {
 	at  int
 }
 
-// splitObject takes a valid JSON object apart. The values alias raw.
-func splitObject(raw Raw) (Object, error) {
+// splitObject takes a valid JSON object apart. The values alias raw. It is small
+// enough to be a part of its caller, who then needs no memory for an object that it
+// does not keep, if that has no more members than most.
+func splitObject(raw Raw) (Object, error) { return splitInto(make(Object, 0, 4), raw) }
+
+func splitInto(o Object, raw Raw) (Object, error) {
 	s := splitter{raw: raw}
 	if !s.accept('{') {
 		return nil, errNotObject
 	}
-	o := make(Object, 0, 4) // most have fewer
 	for !s.accept('}') {
 		if len(o) > 0 && !s.accept(',') {
 			return nil, errSplit
@@ -35,7 +38,7 @@ func splitObject(raw Raw) (Object, error) {
 		}
 		m.Value = s.value()
 		var ok bool
-		if m.Name, ok = nameOf(m.name); !ok || len(m.Value) == 0 {
+		if m.Name, ok = String(m.name); !ok || len(m.Value) == 0 {
 			return nil, errSplit
 		}
 		o = append(o, m)
