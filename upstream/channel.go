@@ -71,8 +71,8 @@ func notSent(why error) *Error {
 }
 
 // exchange implements line.
-func (c *channel) exchange(ctx context.Context, out outgoing, receive func(wire.Message)) Pending[answer] {
-	return Later(func() (answer, error) { return c.ask(ctx, out, receive) })
+func (c *channel) exchange(ctx context.Context, out outgoing, receive func(wire.Message)) underway[answer] {
+	return inTurn[answer](func(ctx context.Context) (answer, error) { return c.ask(ctx, out, receive) })
 }
 
 func (c *channel) ask(ctx context.Context, out outgoing, receive func(wire.Message)) (answer, error) {

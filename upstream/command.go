@@ -83,17 +83,17 @@ func (d *pooledModern) open(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-func (d *pooledModern) call(ctx context.Context, r *Request, h Handler) Pending[verdict[Reply]] {
-	return Later(func() (verdict[Reply], error) { return d.callOver(ctx, *r, h) })
+func (d *pooledModern) call(ctx context.Context, r *Request, h Handler) underway[verdict] {
+	return inTurn[verdict](func(ctx context.Context) (verdict, error) { return d.callOver(ctx, *r, h) })
 }
 
-func (d *pooledModern) callOver(ctx context.Context, r Request, h Handler) (verdict[Reply], error) {
+func (d *pooledModern) callOver(ctx context.Context, r Request, h Handler) (verdict, error) {
 	for attempt := 1; ; attempt++ {
 		s, err := d.acquire(ctx, r)
 		if err != nil {
-			return verdict[Reply]{doubt: isKind(err, Incompatible)}, err
+			return verdict{doubt: isKind(err, Incompatible)}, err
 		}
-		v, err := d.modern.over(s.line).call(ctx, &r, h).Outcome()
+		v, err := d.modern.over(s.line).call(ctx, &r, h).outcome(ctx)
 		d.sessions.retire(ctx, s)
 		d.sessions.release(s, bare(r))
 		if !errors.Is(err, errNotSent) || attempt == 2 {

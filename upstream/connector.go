@@ -93,8 +93,8 @@ func (h *Connector) speakHTTP(at *url.URL) {
 	l.endpoint = h.endpoint
 	sse := h.newLegacy(SSE, func(ctx context.Context, header http.Header) (line, error) { return h.endpoint.openSSE(ctx, header) })
 	h.dialects = map[Era]dialect{Modern: m, Legacy: l, SSE: sse}
-	h.detector = h.newDetector(func(ctx context.Context, r Request) (Era, error) { return m.probe(ctx, callHeader(r, Legacy)) }) // Mcp-Param-* are of the call alone
-	h.detector.isSSE = func(ctx context.Context, r Request) bool { return h.endpoint.isSSE(ctx, callHeader(r, Legacy)) }
+	h.detector = h.newDetector(func(ctx context.Context, r *Request) (Era, error) { return m.probe(ctx, callHeader(r.Header, Legacy)) }) // Mcp-Param-* are of the call alone
+	h.detector.isSSE = func(ctx context.Context, r *Request) bool { return h.endpoint.isSSE(ctx, callHeader(r.Header, Legacy)) }
 }
 
 // speakTo makes the dialects over the standard streams of a program.
@@ -107,8 +107,8 @@ func (h *Connector) speakTo(command []string) {
 		Modern: &pooledModern{modern: m, connect: connect, sessions: h.sessions},
 		Legacy: h.newLegacy(Legacy, connect),
 	}
-	h.detector = h.newDetector(func(ctx context.Context, _ Request) (Era, error) { return h.probeProgram(ctx, m) })
-	h.detector.isSSE = func(context.Context, Request) bool { return false }
+	h.detector = h.newDetector(func(ctx context.Context, _ *Request) (Era, error) { return h.probeProgram(ctx, m) })
+	h.detector.isSSE = func(context.Context, *Request) bool { return false }
 }
 
 func (h *Connector) newModern() *modern {
@@ -120,7 +120,7 @@ func (h *Connector) newLegacy(era Era, connect func(context.Context, http.Header
 		listing: newFlights[*session, struct{}](&h.running), opts: h.opts, metrics: h.metrics}
 }
 
-func (h *Connector) newDetector(probe func(context.Context, Request) (Era, error)) *detector {
+func (h *Connector) newDetector(probe func(context.Context, *Request) (Era, error)) *detector {
 	return &detector{probe: probe, opts: h.opts, metrics: h.metrics, probes: newFlights[string, Era](&h.running), known: h.opts.Era}
 }
 
@@ -143,17 +143,15 @@ func (h *Connector) Send(ctx context.Context, r Request, hd Handler) Pending[Rep
 	if err := h.gate.enter(); err != nil {
 		return Failed[Reply](err)
 	}
-	return Then(h.send(ctx, &r, hd), func(reply Reply, err error) (Reply, error) {
+	c := &call{request: r, handler: hd}
+	if err := h.begin(ctx, c); err != nil {
 		h.gate.leave()
-		return reply, err
-	})
-}
-
-func (h *Connector) send(ctx context.Context, r *Request, hd Handler) Pending[Reply] {
-	if err := h.needsClient(ctx); err != nil {
 		return Failed[Reply](err)
 	}
-	return speak(ctx, h, r, func(d dialect) Pending[verdict[Reply]] { return d.call(ctx, r, hd) })
+	return Pending[Reply]{Wait: c.sent.wait, Outcome: func() (Reply, error) {
+		defer h.gate.leave()
+		return h.outcome(ctx, c)
+	}}
 }
 
 func (h *Connector) needsClient(ctx context.Context) error {
@@ -169,14 +167,22 @@ func (h *Connector) Info(ctx context.Context) (Info, error) {
 		return Info{}, err
 	}
 	defer h.gate.leave()
-	return h.infos.do(ctx, struct{}{}, func(ctx context.Context) (Info, error) {
-		return speak(ctx, h, &Request{}, func(d dialect) Pending[verdict[Info]] {
-			return Later(func() (verdict[Info], error) {
-				info, doubt, err := d.info(ctx)
-				return verdict[Info]{info, doubt}, err
-			})
-		}).Outcome()
-	})
+	return h.infos.do(ctx, struct{}{}, h.ask)
+}
+
+func (h *Connector) ask(ctx context.Context) (info Info, err error) {
+	defer func() { h.count(err) }()
+	era, err := h.detector.era(ctx, &Request{})
+	if err != nil {
+		return Info{}, err
+	}
+	info, doubt, err := h.dialects[era].info(ctx)
+	if doubt {
+		if right := h.other(ctx, era, &Request{}); right != nil {
+			info, _, err = right.info(ctx)
+		}
+	}
+	return info, err
 }
 
 func (h *Connector) count(err error) {

@@ -44,10 +44,10 @@ func (c *conversation) send(ctx context.Context, asTask bool) (answer, error) {
 	}
 	a, err := c.session.line.exchange(ctx, outgoing{
 		id: number(c.request.ID), method: c.request.Method, params: params,
-		header:  c.header,
+		header:  ownHeader(c.header),
 		abandon: func() { c.abandon(ctx) },
 		seen:    c.seen,
-	}, func(m wire.Message) { c.receive(ctx, m) }).Outcome()
+	}, func(m wire.Message) { c.receive(ctx, m) }).outcome(ctx)
 	c.tellOfPolling(err)
 	if c.brokeOff(err) {
 		a, err = c.reattach(ctx)

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -23,7 +22,7 @@ const headerPatience = 2 * time.Second
 // resources (2025-11-25, basic/transports#listening-for-messages-from-the-server,
 // server/resources#subscriptions).
 func (l *legacy) listen(ctx context.Context, r ListenRequest, wants <-chan wire.Filter, to *audience) (doubt bool, err error) {
-	header := callHeader(r.request(), Legacy)
+	header := callHeader(r.Header, Legacy)
 	s, err := l.sessions.acquire(ctx, l.key(r.request()), r.request(), header, func(ctx context.Context) (*session, error) {
 		return l.open(ctx, r.Capabilities.Interactive(), header)
 	})
@@ -104,8 +103,7 @@ func (e *ear) run(ctx context.Context, wants <-chan wire.Filter) error {
 
 // overhear implements line: it reads the session's GET stream.
 func (at *endpoint) overhear(ctx context.Context, e *ear, agreed func()) error {
-	var sent atomic.Bool
-	resp, err := at.do(ctx, http.MethodGet, nil, e.session.headers(e.header), &sent)
+	resp, err := at.do(ctx, http.MethodGet, nil, e.session.headers(e.header))
 	if err != nil {
 		return err
 	}

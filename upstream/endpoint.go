@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"taskgate/internal/h1"
 	"taskgate/wire"
 )
 
@@ -21,6 +21,7 @@ type endpoint struct {
 	header    http.Header // of all requests, unless a request says otherwise
 	transport transport
 	bodies    *wire.Bodies
+	peekers   *sync.Pool // of newPeeker
 	opts      Options
 	running   *sync.WaitGroup // what goes on for a moment after an exchange
 }
@@ -28,66 +29,59 @@ type endpoint struct {
 func newEndpoint(at *url.URL, o Options, running *sync.WaitGroup) *endpoint {
 	header := http.Header{"User-Agent": {"taskgate/" + o.Version}}
 	copyHeader(header, o.Header)
-	return &endpoint{url: at, header: header, transport: newTransport(o), bodies: new(wire.Bodies), opts: o, running: running}
+	return &endpoint{url: at, header: header, transport: newTransport(o), bodies: new(wire.Bodies),
+		peekers: &sync.Pool{New: func() any { return newPeeker() }}, opts: o, running: running}
 }
 
 // exchange implements line: what belongs to a request is on its response stream.
-func (e *endpoint) exchange(ctx context.Context, out outgoing, receive func(wire.Message)) Pending[answer] {
-	stream, closeStream := context.WithCancel(context.WithoutCancel(ctx))
-	p := &posting{abandon: out.abandon, close: closeStream}
-	stop := e.after(ctx, p.giveUp)
-	id, seen := out.id, out.seen // the rest of out is not needed any more
-	sent := e.begin(stream, http.MethodPost, wire.Request(out.id, out.method, out.params), out.header, &p.sent)
-	return Then(sent, func(resp *http.Response, err error) (answer, error) {
-		defer stop()
-		var a answer
-		if err == nil {
-			a, err = e.finish(resp, &reading{id: id, receive: receive, seen: seen}, p.close)
-		}
-		switch {
-		case ctx.Err() != nil:
-			p.giveUp() // here too: the request may have got out since ctx ended
-			// A response now is what the upstream says of a cancelled request.
-			return answer{}, ended(ctx, nil)
-		case isKind(err, TooLarge):
-			p.giveUp()
-		case err != nil:
-			p.close()
-		}
-		return a, err
-	})
+func (e *endpoint) exchange(ctx context.Context, out outgoing, receive func(wire.Message)) underway[answer] {
+	p := &posting{sending: sending{endpoint: e}, reading: reading{id: out.id, receive: receive, seen: out.seen}, abandon: out.abandon}
+	r := h1.Request{Method: http.MethodPost, URL: e.url, Header: out.header, Body: wire.Request(out.id, out.method, out.params)}
+	if p.abandon != nil {
+		r.Abandon = p.giveUp
+	}
+	p.begin(ctx, r)
+	return p
 }
 
-// posting is a request on its way, and the stream that comes back.
+// posting is a request on its way, and what comes of it.
 type posting struct {
+	sending
+	reading   reading
 	abandon   func() // as in outgoing
-	close     func() // ends the stream
-	sent      atomic.Bool
 	abandoned sync.Once
 }
 
-// giveUp ends it early.
+// giveUp is for one that ends early. Its stream ends after that.
 func (p *posting) giveUp() {
 	if p.sent.Load() && p.abandon != nil {
 		p.abandoned.Do(p.abandon)
 	}
-	p.close()
 }
 
-// finish reads the response. The stream may be closed later, by drain.
-func (e *endpoint) finish(resp *http.Response, r *reading, closeStream func()) (answer, error) {
-	a, err := e.read(resp, r)
-	if err != nil {
-		resp.Body.Close()
-		return answer{}, err
+// outcome reads the response. The stream may be closed later, by drain.
+func (p *posting) outcome(ctx context.Context) (a answer, err error) {
+	resp, err := p.response(ctx)
+	if err == nil {
+		a, err = p.endpoint.read(resp, &p.reading)
+		p.stream.Release()
 	}
-	if a.whole {
-		resp.Body.Close()
-		closeStream()
-	} else {
-		e.drain(resp.Body, closeStream)
+	switch {
+	case ctx.Err() != nil:
+		p.giveUp() // here too: the request may have got out since ctx ended
+		// A response now is what the upstream says of a cancelled request.
+		a, err = answer{}, ended(ctx, nil)
+	case isKind(err, TooLarge):
+		p.giveUp()
 	}
-	return a, nil
+	switch {
+	case resp == nil:
+	case err != nil || a.whole:
+		resp.Body.Close()
+	default:
+		p.endpoint.drain(resp.Body)
+	}
+	return a, err
 }
 
 // after runs f when ctx ends, unless the function it returns is called before.
@@ -139,75 +133,25 @@ func (e *endpoint) post(ctx context.Context, m wire.Message, header http.Header)
 
 // tell sends a request of which only the status matters.
 func (e *endpoint) tell(ctx context.Context, method string, body wire.Pieces, header http.Header) error {
-	var sent atomic.Bool
-	stream, closeStream := context.WithCancel(ctx)
-	resp, err := e.do(stream, method, body, header, &sent)
+	resp, err := e.do(ctx, method, body, header)
 	if err != nil {
-		closeStream()
 		return ended(ctx, err)
 	}
 	if resp.StatusCode/100 == 2 {
-		e.drain(resp.Body, closeStream)
+		e.drain(resp.Body)
 		return nil
 	}
-	defer closeStream()
 	defer resp.Body.Close()
 	excerpt, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 	return refused(resp.StatusCode, excerpt)
 }
 
-// do sends an HTTP request and returns once the response's headers are there, as
-// begin does.
-func (e *endpoint) do(ctx context.Context, method string, body wire.Pieces, header http.Header, sent *atomic.Bool) (*http.Response, error) {
-	return e.begin(ctx, method, body, header, sent).Outcome()
-}
-
-// begin sends an HTTP request. sent says whether the upstream may have read any of
-// it. Errors are *Error, or wrap ctx.Err(). A 401 means that the request was not
-// acted on, so it may go out again with other credentials, once; only for that the
-// request is kept.
-func (e *endpoint) begin(ctx context.Context, method string, body wire.Pieces, header http.Header, sent *atomic.Bool) Pending[*http.Response] {
-	full, err := e.headerOf(ctx, method, header)
-	if err != nil {
-		return Failed[*http.Response](err)
-	}
-	first := e.attempt(ctx, method, body, full, sent)
-	if e.opts.Auth == nil {
-		return first
-	}
-	return Then(first, func(resp *http.Response, err error) (*http.Response, error) {
-		if err != nil || resp.StatusCode != http.StatusUnauthorized || !e.opts.Auth.Renew(ctx, full) {
-			return resp, err
-		}
-		resp.Body.Close()
-		renewed, err := e.headerOf(ctx, method, header)
-		if err != nil {
-			return nil, err
-		}
-		return e.attempt(ctx, method, body, renewed, sent).Outcome()
-	})
-}
-
-func (e *endpoint) attempt(ctx context.Context, method string, body wire.Pieces, header http.Header, sent *atomic.Bool) Pending[*http.Response] {
-	sent.Store(false)
-	return Then(e.transport.send(e.newRequest(ctx, method, body, header), sent), func(resp *http.Response, err error) (*http.Response, error) {
-		switch {
-		case err == nil:
-			return resp, nil
-		case sent.Load():
-			return nil, broken(0, "no response: %w", withoutURL(err))
-		}
-		return nil, &Error{Kind: Unreachable, Err: withoutURL(err)}
-	})
-}
-
-// withoutURL takes the URL out of a client error: its query may hold a secret.
-func withoutURL(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
-	}
-	return err
+// do sends an HTTP request and returns once the response's headers are there. Errors
+// are *Error, or wrap ctx.Err().
+func (e *endpoint) do(ctx context.Context, method string, body wire.Pieces, header http.Header) (*http.Response, error) {
+	s := &sending{endpoint: e}
+	s.begin(ctx, h1.Request{Method: method, URL: e.url, Header: ownHeader(header), Body: body})
+	return s.response(ctx)
 }
 
 // How long, and how far, a stream is read on after its response.
@@ -218,12 +162,11 @@ const (
 
 // drain reads to the end of a body, which is about to come, because only then
 // the connection can be used again.
-func (e *endpoint) drain(body io.ReadCloser, closeStream func()) {
+func (e *endpoint) drain(body io.ReadCloser) {
 	e.running.Go(func() {
-		limit := time.AfterFunc(drainTime, closeStream)
+		limit := time.AfterFunc(drainTime, func() { body.Close() })
 		defer limit.Stop()
 		io.Copy(io.Discard, io.LimitReader(body, drainBytes))
 		body.Close()
-		closeStream()
 	})
 }

@@ -16,8 +16,8 @@ import (
 // detector finds out the era of the upstream and remembers it. It is a property
 // of the server, but the server behind a URL may be replaced.
 type detector struct {
-	probe   func(context.Context, Request) (Era, error)
-	isSSE   func(context.Context, Request) bool
+	probe   func(context.Context, *Request) (Era, error)
+	isSSE   func(context.Context, *Request) bool
 	opts    Options
 	metrics *metrics
 	probes  *flights[string, Era]
@@ -28,7 +28,7 @@ type detector struct {
 
 // era returns the era, from memory when it is there. r is the request that
 // wants to know. ctx's end is an error that wraps ctx.Err(), all else an *Error.
-func (d *detector) era(ctx context.Context, r Request) (Era, error) {
+func (d *detector) era(ctx context.Context, r *Request) (Era, error) {
 	if era := d.get(); era != Auto {
 		return era, nil
 	}
@@ -49,7 +49,7 @@ func (d *detector) era(ctx context.Context, r Request) (Era, error) {
 // again returns the era anew because the upstream does not behave like was. One that
 // has refused initialize and is still no modern server may be of HTTP+SSE
 // (2025-11-25, basic/transports#backwards-compatibility).
-func (d *detector) again(ctx context.Context, was Era, r Request) (Era, error) {
+func (d *detector) again(ctx context.Context, was Era, r *Request) (Era, error) {
 	d.forget(was)
 	now, err := d.era(ctx, r)
 	if err != nil || was != Legacy || now != Legacy {

@@ -29,7 +29,7 @@ var errStreamEnded = errors.New("the stream ended")
 // events hands out the events of a stream that answers no single request until
 // the stream ends or f returns an error.
 func (e *endpoint) events(resp *http.Response, f func(wire.Event) error) error {
-	body, err := plain(resp.Body)
+	body, err := plain(newPeeker(), resp.Body)
 	if err != nil {
 		return broken(resp.StatusCode, "read the stream: %w", err)
 	}

@@ -2,32 +2,9 @@ package upstream
 
 import (
 	"context"
-	"io"
-	"maps"
-	"net"
 	"net/http"
-	"slices"
 	"strings"
-
-	"taskgate/wire"
 )
-
-// newRequest makes an HTTP request to the endpoint.
-func (e *endpoint) newRequest(ctx context.Context, method string, body wire.Pieces, header http.Header) *http.Request {
-	req := new(http.Request).WithContext(ctx)
-	req.Method, req.URL, req.Host, req.Header = method, e.url, e.url.Host, header
-	if len(body) > 0 {
-		req.ContentLength = int64(body.Len())
-		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(reader(body)), nil }
-		req.Body, _ = req.GetBody()
-	}
-	return req
-}
-
-func reader(p wire.Pieces) io.Reader {
-	buffers := net.Buffers(slices.Clone(p)) // it uses them up
-	return &buffers
-}
 
 // What every request says of itself, whatever others would have it say.
 var (
@@ -36,10 +13,14 @@ var (
 	ownEncoding    = []string{"identity"}
 )
 
-// headerOf is the whole header of a request. Errors are *Error, or wrap ctx.Err().
-func (e *endpoint) headerOf(ctx context.Context, method string, more http.Header) (http.Header, error) {
-	h := maps.Clone(e.header)
-	copyHeader(h, more)
+// complete adds to the header of a request what every request has. Errors are
+// *Error, or wrap ctx.Err().
+func (e *endpoint) complete(ctx context.Context, method string, h http.Header) error {
+	for name, values := range e.header {
+		if _, own := h[name]; !own {
+			h[name] = values
+		}
+	}
 	if c := credentialsOf(ctx); c != nil {
 		copyHeader(h, c.Header)
 	}
@@ -49,9 +30,16 @@ func (e *endpoint) headerOf(ctx context.Context, method string, more http.Header
 	h["Accept"], h["Accept-Encoding"] = ownAccept, ownEncoding
 	hideFromTransport(h)
 	if e.opts.Auth != nil {
-		return h, e.opts.Auth.Authorize(ctx, h)
+		return e.opts.Auth.Authorize(ctx, h)
 	}
-	return h, nil
+	return nil
+}
+
+// ownHeader is a copy with canonical names, and room for more.
+func ownHeader(h http.Header) http.Header {
+	own := make(http.Header, len(h)+4)
+	copyHeader(own, h)
+	return own
 }
 
 func copyHeader(to, from http.Header) {

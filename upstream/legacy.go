@@ -28,38 +28,38 @@ type legacy struct {
 }
 
 // call implements dialect.
-func (l *legacy) call(ctx context.Context, r *Request, h Handler) Pending[verdict[Reply]] {
-	return Later(func() (verdict[Reply], error) { return l.callInSession(ctx, *r, h) })
+func (l *legacy) call(ctx context.Context, r *Request, h Handler) underway[verdict] {
+	return inTurn[verdict](func(ctx context.Context) (verdict, error) { return l.callInSession(ctx, *r, h) })
 }
 
 // callInSession sends the request in the caller's session. When the server does not
 // know the session any more it has refused the request unread, so a second
 // session is opened and the request sent again, once.
-func (l *legacy) callInSession(ctx context.Context, r Request, h Handler) (verdict[Reply], error) {
+func (l *legacy) callInSession(ctx context.Context, r Request, h Handler) (verdict, error) {
 	params, err := legacyParams(r)
 	if err != nil {
-		return verdict[Reply]{}, err
+		return verdict{}, err
 	}
 	r.Params = params
-	header := callHeader(r, Legacy)
+	header := callHeader(r.Header, Legacy)
 	open := func(ctx context.Context) (*session, error) { return l.open(ctx, r.Capabilities.Interactive(), header) }
 	for attempt := 1; ; attempt++ {
 		s, err := l.sessions.acquire(ctx, l.key(r), r, header, open)
 		if err != nil {
-			return verdict[Reply]{doubt: noLegacy(err)}, err
+			return verdict{doubt: noLegacy(err)}, err
 		}
 		started(h)
 		a, err := l.callIn(ctx, s, header, r, h)
 		l.sessions.retire(ctx, s)
 		l.sessions.release(s, r)
 		if !s.lost(a, err) {
-			return verdict[Reply]{a.Reply, a.modernOnly()}, err
+			return verdict{a.Reply, a.modernOnly()}, err
 		}
 		l.sessions.drop(s)
 		l.metrics.lost.Inc()
 		l.opts.Log.Info("upstream lost the session", zap.String("upstream", l.opts.Name), zap.Int("attempt", attempt))
 		if attempt == 2 {
-			return verdict[Reply]{}, &Error{Kind: Refused, Err: errors.New("the session was unknown again right after initialize")}
+			return verdict{}, &Error{Kind: Refused, Err: errors.New("the session was unknown again right after initialize")}
 		}
 	}
 }
@@ -126,8 +126,8 @@ func (l *legacy) initialize(ctx context.Context, s *session, capabilities wire.R
 		With("capabilities", capabilities).With("clientInfo", l.opts.clientInfo())
 	a, err := s.line.exchange(ctx, outgoing{
 		id: number(handshakeID), method: "initialize", params: params,
-		header: header,
-	}, func(wire.Message) {}).Outcome()
+		header: ownHeader(header),
+	}, func(wire.Message) {}).outcome(ctx)
 	if err != nil {
 		return err
 	}

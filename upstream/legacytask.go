@@ -55,8 +55,8 @@ func (t *legacyTask) errand(ctx, limited context.Context, method string) (answer
 	c := t.conversation
 	return c.session.line.exchange(limited, outgoing{
 		id: c.legacy.ids.next(), method: method, params: wire.Object{}.With("taskId", wire.Quote(t.id)),
-		header: c.header,
-	}, func(m wire.Message) { c.receive(ctx, m) }).Outcome()
+		header: ownHeader(c.header),
+	}, func(m wire.Message) { c.receive(ctx, m) }).outcome(limited)
 }
 
 func (t *legacyTask) get(ctx, limited context.Context) (taskState, error) {

@@ -16,7 +16,7 @@ type line interface {
 	// exchange sends a request. Its outcome is the response, after every other
 	// message that belongs to it was handed to receive. When ctx ends first, the
 	// server is told, and the error wraps ctx.Err(); all others are *Error.
-	exchange(ctx context.Context, out outgoing, receive func(wire.Message)) Pending[answer]
+	exchange(ctx context.Context, out outgoing, receive func(wire.Message)) underway[answer]
 	// post sends a message that wants no response: a notification or an answer.
 	post(ctx context.Context, m wire.Message, header http.Header) error
 	// overhear hands to e what the server says on its own account in the session,
@@ -32,7 +32,7 @@ type outgoing struct {
 	id     wire.Raw
 	method string
 	params wire.Object
-	header http.Header // of HTTP, in addition to the line's own
+	header http.Header // of HTTP, to which the line adds its own
 	// abandon tells the upstream that nobody waits any more, before the stream
 	// is closed. nil: the line says so in its own way.
 	abandon func()

@@ -15,13 +15,13 @@ func (h *Connector) Listen(ctx context.Context, r ListenRequest) (*Subscription,
 	}
 	request := r.request()
 	return h.audiences.join(ctx, h.opts.Isolation.key(request), r, func(ctx context.Context, wants <-chan wire.Filter, to *audience) error {
-		era, err := h.detector.era(ctx, request)
+		era, err := h.detector.era(ctx, &request)
 		if err != nil {
 			return err
 		}
 		doubt, err := h.dialects[era].listen(ctx, r, wants, to)
 		if doubt && ctx.Err() == nil {
-			_, _ = h.detector.again(ctx, era, request) // the next try is in the era that it finds
+			_, _ = h.detector.again(ctx, era, &request) // the next try is in the era that it finds
 		}
 		return err
 	})
@@ -63,7 +63,7 @@ func (d *modern) listen(ctx context.Context, r ListenRequest, wants <-chan wire.
 func (d *modern) subscribe(ctx context.Context, r Request, want wire.Filter, acknowledged func(wire.Filter), hear func(string, wire.Raw)) error {
 	r.Method = "subscriptions/listen"
 	r.Params = wire.Object{}.With("notifications", want.Object().Bytes())
-	a, err := d.send(ctx, d.ids.next(), r, false, func(m wire.Message) {
+	a, err := d.send(ctx, d.ids.next(), &r, false, func(m wire.Message) {
 		switch {
 		case m.Method == wire.NoteAcknowledged:
 			params, _ := wire.ParseObject(m.Params)
@@ -72,7 +72,7 @@ func (d *modern) subscribe(ctx context.Context, r Request, want wire.Filter, ack
 		case m.IsNotification():
 			hear(m.Method, m.Params)
 		}
-	}).Outcome()
+	}).outcome(ctx)
 	switch {
 	case err != nil:
 		return err

@@ -19,34 +19,51 @@ type modern struct {
 	passing bool // as in token
 }
 
-// call sends the request. Closing the stream is how it is cancelled. A tool that
-// turns out to run only as a task was refused unread, so it is called again.
-func (d *modern) call(ctx context.Context, r *Request, h Handler) Pending[verdict[Reply]] {
-	tool := toolOf(*r)
-	receive := func(m wire.Message) {
-		if m.IsRequest() { // this revision has none; it cannot be answered either
-			d.opts.Log.Debug("upstream sent a request on a modern stream", zap.String("upstream", d.opts.Name), zap.String("method", m.Method))
-			return
-		}
-		deliver(h, r.ID, m)
-	}
-	declare := tool != "" && d.tasks.by(tool)
+// modernCall is a call on its way. Closing the stream is how it is cancelled.
+type modernCall struct {
+	dialect  *modern
+	request  *Request
+	handler  Handler
+	declared bool // the tasks extension
+	sent     underway[answer]
+}
+
+func (d *modern) call(ctx context.Context, r *Request, h Handler) underway[verdict] {
+	c := &modernCall{dialect: d, request: r, handler: h, declared: d.tasks.by(r)}
 	started(h)
-	return Then(d.send(ctx, number(r.ID), *r, declare, receive), func(a answer, err error) (verdict[Reply], error) {
-		if err == nil && tool != "" && !declare && a.wantsTasks() {
-			d.tasks.note(tool)
-			a, err = d.send(ctx, number(r.ID), *r, true, receive).Outcome()
-		}
-		if err == nil && wire.ResultType(a.Result) == wire.ResultTask {
-			reply, err := d.followTask(ctx, *r, h, a.Result)
-			return verdict[Reply]{value: reply}, err
-		}
-		return verdict[Reply]{a.Reply, wrongEndpoint(err) || a.legacyOnly()}, err
-	})
+	c.sent = d.send(ctx, number(r.ID), r, c.declared, c.receive)
+	return c
+}
+
+func (c *modernCall) wait() { c.sent.wait() }
+
+// outcome calls a tool again that turns out to run only as a task: it was refused
+// unread.
+func (c *modernCall) outcome(ctx context.Context) (verdict, error) {
+	d, r := c.dialect, c.request
+	a, err := c.sent.outcome(ctx)
+	if err == nil && !c.declared && a.wantsTasks() && d.tasks.note(r) {
+		a, err = d.send(ctx, number(r.ID), r, true, c.receive).outcome(ctx)
+	}
+	if err == nil && wire.ResultType(a.Result) == wire.ResultTask {
+		reply, err := d.followTask(ctx, *r, c.handler, a.Result)
+		return verdict{reply: reply}, err
+	}
+	return verdict{a.Reply, wrongEndpoint(err) || a.legacyOnly()}, err
+}
+
+func (c *modernCall) receive(m wire.Message) {
+	if !m.IsRequest() {
+		deliver(c.handler, c.request.ID, m)
+		return
+	}
+	// This revision has none; it cannot be answered either.
+	o := c.dialect.opts
+	o.Log.Debug("upstream sent a request on a modern stream", zap.String("upstream", o.Name), zap.String("method", m.Method))
 }
 
 // toolOf is the tool that a request calls; "" for other requests.
-func toolOf(r Request) string {
+func toolOf(r *Request) string {
 	if r.Method != "tools/call" {
 		return ""
 	}
@@ -55,12 +72,12 @@ func toolOf(r Request) string {
 }
 
 // send sends a request. tasks says whether to declare the extension.
-func (d *modern) send(ctx context.Context, id wire.Raw, r Request, tasks bool, receive func(wire.Message)) Pending[answer] {
+func (d *modern) send(ctx context.Context, id wire.Raw, r *Request, tasks bool, receive func(wire.Message)) underway[answer] {
 	params, err := modernParams(r, tasks)
 	if err != nil {
-		return Failed[answer](err)
+		return inTurn[answer](func(context.Context) (answer, error) { return answer{}, err })
 	}
-	header := callHeader(r, Modern)
+	header := callHeader(r.Header, Modern)
 	wire.SetHeaders(header, r.Method, params)
 	return d.line.exchange(ctx, outgoing{
 		id: id, method: r.Method, params: params,
@@ -92,7 +109,7 @@ const handshakeID = 0
 func (d *modern) discover(ctx context.Context, header http.Header) (a answer, err error) {
 	err = within(ctx, d.opts.InitializeTimeout, "server/discover", func(ctx context.Context) (err error) {
 		r := Request{ID: handshakeID, Method: "server/discover", ClientInfo: d.opts.clientInfo(), Header: header}
-		a, err = d.send(ctx, number(handshakeID), r, false, func(wire.Message) {}).Outcome()
+		a, err = d.send(ctx, number(handshakeID), &r, false, func(wire.Message) {}).outcome(ctx)
 		return err
 	})
 	return a, err

@@ -20,19 +20,26 @@ type tasksNeeded struct {
 // maxTools bounds what a caller can fill with names.
 const maxTools = 10_000
 
-func (t *tasksNeeded) by(tool string) bool {
+// by tells whether the tool that r calls is one of them.
+func (t *tasksNeeded) by(r *Request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.tools[tool]
+	return len(t.tools) > 0 && t.tools[toolOf(r)]
 }
 
-func (t *tasksNeeded) note(tool string) {
+// note adds the tool that r calls, if it calls one.
+func (t *tasksNeeded) note(r *Request) bool {
+	tool := toolOf(r)
+	if tool == "" {
+		return false
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.tools == nil || len(t.tools) >= maxTools {
 		t.tools = map[string]bool{}
 	}
 	t.tools[tool] = true
+	return true
 }
 
 // wantsTasks tells the refusal of a request that did not declare the extension.

@@ -34,9 +34,11 @@ func legacyParams(r Request) (wire.Object, error) {
 	return params.With("_meta", kept.Bytes()), nil
 }
 
+var quotedVersion = wire.Quote(wire.Version)
+
 // modernParams puts in what each modern request says of its sender
 // (basic/index#meta). tasks declares the extension, whether its caller did or not.
-func modernParams(r Request, tasks bool) (wire.Object, error) {
+func modernParams(r *Request, tasks bool) (wire.Object, error) {
 	meta, err := metaOf(r.Params)
 	if err != nil {
 		return nil, err
@@ -45,7 +47,7 @@ func modernParams(r Request, tasks bool) (wire.Object, error) {
 	if tasks {
 		capabilities = r.Capabilities.WithTasks()
 	}
-	says := append(make([]wire.Member, 0, 5), wire.Member{Name: wire.MetaVersion, Value: wire.Quote(wire.Version)},
+	says := append(make([]wire.Member, 0, 5), wire.Member{Name: wire.MetaVersion, Value: quotedVersion},
 		wire.Member{Name: wire.MetaCapabilities, Value: capabilities})
 	if r.ID != handshakeID {
 		says = append(says, wire.Member{Name: wire.MetaProgressToken, Value: number(r.ID)})
@@ -78,9 +80,8 @@ func number(n uint64) wire.Raw { return strconv.AppendUint(nil, n, 10) }
 // callHeader is what of the request's own headers goes out. What belongs to the
 // connection, the body or the session is the connector's to set, and a legacy
 // upstream does not know Mcp-Param-*.
-func callHeader(r Request, era Era) http.Header {
-	h := make(http.Header, len(r.Header)+4)
-	copyHeader(h, r.Header)
+func callHeader(of http.Header, era Era) http.Header {
+	h := ownHeader(of)
 	for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding",
 		"Upgrade", "Host", "Content-Length", "Content-Encoding",
 		wire.HeaderSession, wire.HeaderLastEvent, wire.HeaderVersion, wire.HeaderMethod, wire.HeaderName} {

@@ -40,7 +40,7 @@ func TestLegacyParams(t *testing.T) {
 func TestModernParams(t *testing.T) {
 	r := toolCall(7, "x", `{}`)
 	r.Params = object(t, `{"name":"x","_meta":{"a/b":1,"progressToken":"theirs","io.modelcontextprotocol/logLevel":"debug"},"requestState":"s"}`)
-	got, err := modernParams(r, false)
+	got, err := modernParams(&r, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestModernParams(t *testing.T) {
 	check(t, "params", string(got.Bytes()), want)
 
 	r.LogLevel = "warning"
-	got, _ = modernParams(r, false)
+	got, _ = modernParams(&r, false)
 	meta, _ := wire.ParseObject(got.Get("_meta"))
 	check(t, "log level", string(meta.Get(wire.MetaLogLevel)), `"warning"`)
 }
@@ -62,7 +62,7 @@ func TestMetaThatIsNoObject(t *testing.T) {
 		if _, err := legacyParams(r); !isKind(err, Refused) {
 			t.Errorf("legacy %s: %v", raw, err)
 		}
-		if _, err := modernParams(r, false); !isKind(err, Refused) {
+		if _, err := modernParams(&r, false); !isKind(err, Refused) {
 			t.Errorf("modern %s: %v", raw, err)
 		}
 	}
@@ -74,10 +74,10 @@ func TestCallHeader(t *testing.T) {
 		"Mcp-Name": {"theirs"}, "Mcp-Method": {"theirs"}, "Mcp-Protocol-Version": {"theirs"},
 		"Connection": {"close"}, "Transfer-Encoding": {"chunked"}, "Content-Length": {"3"}, "te": {"trailers"},
 	}}
-	modern := callHeader(r, Modern)
+	modern := callHeader(r.Header, Modern)
 	check(t, "modern headers", len(modern), 2)
 	check(t, "region", modern.Get("Mcp-Param-Region"), "eu")
-	legacy := callHeader(r, Legacy)
+	legacy := callHeader(r.Header, Legacy)
 	check(t, "legacy headers", len(legacy), 1)
 	check(t, "authorization", legacy.Get("Authorization"), "Bearer x")
 }

@@ -1,5 +1,7 @@
 package upstream
 
+import "context"
+
 // Pending is what comes of a request that is out. To wait and to read are two steps,
 // since a call may take hours: who waits at the bottom of its stack keeps little of one.
 type Pending[T any] struct {
@@ -23,3 +25,17 @@ func Failed[T any](err error) Pending[T] {
 func Then[T, U any](p Pending[T], f func(T, error) (U, error)) Pending[U] {
 	return Pending[U]{Wait: p.Wait, Outcome: func() (U, error) { return f(p.Outcome()) }}
 }
+
+// underway is a Pending within this package. Both steps are methods of what was made
+// for the request anyway, and the context is given to the second one again.
+type underway[T any] interface {
+	wait()
+	outcome(ctx context.Context) (T, error)
+}
+
+// inTurn does all of it in the second step.
+type inTurn[T any] func(context.Context) (T, error)
+
+func (f inTurn[T]) wait() {}
+
+func (f inTurn[T]) outcome(ctx context.Context) (T, error) { return f(ctx) }

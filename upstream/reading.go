@@ -33,7 +33,12 @@ type reading struct {
 // *Error.
 func (e *endpoint) read(resp *http.Response, r *reading) (answer, error) {
 	r.answer.status, r.answer.session = resp.StatusCode, resp.Header.Get(wire.HeaderSession)
-	body, err := plain(resp.Body)
+	begin := e.peekers.Get().(*bufio.Reader)
+	defer func() {
+		begin.Reset(nil)
+		e.peekers.Put(begin)
+	}()
+	body, err := plain(begin, resp.Body)
 	switch {
 	case err != nil:
 		return answer{}, broken(resp.StatusCode, "read the answer: %w", err)
@@ -50,10 +55,13 @@ func (e *endpoint) read(resp *http.Response, r *reading) (answer, error) {
 	return r.answer, nil
 }
 
+// newPeeker has room for the beginning of a body; what is read whole goes around it.
+func newPeeker() *bufio.Reader { return bufio.NewReaderSize(nil, maxSpace) }
+
 // plain undoes gzip, which some servers apply unasked and without saying so.
-// Neither JSON nor events begin like that.
-func plain(body io.Reader) (*bufio.Reader, error) {
-	b := bufio.NewReaderSize(body, maxSpace) // what is read whole goes around it
+// Neither JSON nor events begin like that, as b shows.
+func plain(b *bufio.Reader, body io.Reader) (*bufio.Reader, error) {
+	b.Reset(body)
 	magic, err := b.Peek(2)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err

@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
+	"taskgate/internal/h1"
 	"taskgate/wire"
 )
 
@@ -95,10 +95,11 @@ func (p *replay) read(ctx context.Context, quiet time.Duration) error {
 	header := http.Header{}
 	copyHeader(header, c.header)
 	header.Set(wire.HeaderLastEvent, c.found().Event)
-	var sent atomic.Bool
-	resp, err := c.legacy.endpoint.do(stream, http.MethodGet, nil, header, &sent)
+	s := &sending{endpoint: c.legacy.endpoint}
+	s.begin(stream, h1.Request{Method: http.MethodGet, URL: s.endpoint.url, Header: header})
+	resp, err := s.response(stream)
 	if err != nil {
-		p.agreed = stream.Err() != nil && sent.Load() // some send no header before there is a first event
+		p.agreed = stream.Err() != nil && s.sent.Load() // some send no header before there is a first event
 		return err
 	}
 	defer resp.Body.Close()

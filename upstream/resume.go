@@ -43,7 +43,7 @@ func (l *legacy) resume(ctx context.Context, t token, r Request, h Handler) (Rep
 	defer l.adopted.leave(s)
 	t.Shared = t.Shared || !alone
 	r.ID = t.Request
-	a, err := l.converse(ctx, s, callHeader(r, Legacy), r, h, func(ctx context.Context, c *conversation) (answer, error) {
+	a, err := l.converse(ctx, s, callHeader(r.Header, Legacy), r, h, func(ctx context.Context, c *conversation) (answer, error) {
 		c.place = t
 		for _, id := range t.Open {
 			s.claims.take(id, t.Request)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"sync/atomic"
 
 	"taskgate/wire"
 )
@@ -28,8 +27,7 @@ type sseConn struct {
 func (e *endpoint) openSSE(ctx context.Context, header http.Header) (*channel, error) {
 	stream, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer context.AfterFunc(ctx, end)()
-	var sent atomic.Bool
-	resp, err := e.do(stream, http.MethodGet, nil, header, &sent)
+	resp, err := e.do(stream, http.MethodGet, nil, header)
 	if err != nil {
 		end()
 		return nil, ended(ctx, err)

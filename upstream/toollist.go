@@ -27,7 +27,7 @@ const listAgain = time.Minute
 // needsTask tells whether the call must ask for a task. Only servers that make
 // them are asked what tools they have, once a session.
 func (l *legacy) needsTask(ctx context.Context, s *session, header http.Header, r Request) bool {
-	tool := toolOf(r)
+	tool := toolOf(&r)
 	if tool == "" || !s.makesTasks() {
 		return false
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/netip"
 	"sync/atomic"
 	"syscall"
@@ -34,7 +33,7 @@ func newTransport(o Options) transport {
 	dialer := &net.Dialer{Timeout: o.ConnectTimeout, ControlContext: o.checkAddress}
 	idle := min(o.Concurrency, maxIdle)
 	return transport{
-		plain: &h1.Transport{Dial: dialer.DialContext, MaxIdle: idle, IdleTimeout: idleTimeout, MaxHeaderBytes: maxResponseHeader},
+		plain: &h1.Transport{Dial: dialPlain(dialer), MaxIdle: idle, IdleTimeout: idleTimeout, MaxHeaderBytes: maxResponseHeader},
 		secure: &http.Transport{
 			DialContext:         dialer.DialContext,
 			DialTLSContext:      dialTLS(dialer, o),
@@ -52,30 +51,45 @@ func newTransport(o Options) transport {
 	}
 }
 
-// send sends a request. sent says whether the server may have read any of it.
-func (t transport) send(req *http.Request, sent *atomic.Bool) Pending[*http.Response] {
-	if req.URL.Scheme == "https" {
-		return Later(func() (*http.Response, error) { return t.sendSecure(req, sent) })
-	}
-	x, err := t.plain.Start(req, sent)
-	if err != nil {
-		return Failed[*http.Response](err)
-	}
-	ctx := req.Context()
-	return Pending[*http.Response]{Wait: x.Wait, Outcome: func() (*http.Response, error) { return x.Response(ctx) }}
+// httpStream is an HTTP request that is out, and what comes back.
+type httpStream interface {
+	// Wait returns when the server has begun to answer, as far as that can be told.
+	Wait()
+	// Response is to be called once, with the context of the request. To close its
+	// body ends the stream.
+	Response(ctx context.Context) (*http.Response, error)
+	// Release makes the end of the context mean nothing to the stream any more.
+	Release()
 }
 
-func (t transport) sendSecure(req *http.Request, sent *atomic.Bool) (*http.Response, error) {
-	return t.secure.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
-		GetConn:      func(string) { sent.Store(false) }, // also when the Transport tries anew, having written nothing
-		WroteHeaders: func() { sent.Store(true) },
-	})))
+// send sends a request. sent says whether the server may have read any of it. The
+// stream ends with ctx.
+func (t transport) send(ctx context.Context, req *h1.Request, sent *atomic.Bool) (httpStream, error) {
+	if req.URL.Scheme == "https" {
+		return &secureStream{transport: t.secure, request: *req, sent: sent}, nil
+	}
+	x, err := t.plain.Start(ctx, req, sent)
+	if err != nil {
+		return nil, err
+	}
+	return x, nil
 }
 
 // CloseIdleConnections closes those of both.
 func (t transport) CloseIdleConnections() {
 	t.secure.CloseIdleConnections()
 	t.plain.CloseIdleConnections()
+}
+
+// dialPlain knows of the end of ctx, but not of its deadline: a dialer would report
+// that as its own, and sooner.
+func dialPlain(dialer *net.Dialer) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		dialling, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
+		return dialer.DialContext(dialling, network, address)
+	}
 }
 
 // dialTLS asks for the configuration of each connection, so that certificates

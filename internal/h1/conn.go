@@ -23,6 +23,9 @@ type conn struct {
 	in        *bufio.Reader // reads from the conn, which counts; nil while nothing comes
 	left      int64         // bytes that may still be read
 	idleSince time.Time
+
+	quiet       bool // there was nothing to be read
+	look, sleep func(fd uintptr) bool
 }
 
 func newConn(nc net.Conn, addr string) (*conn, error) {
@@ -34,7 +37,17 @@ func newConn(nc net.Conn, addr string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: nc, raw: raw, addr: addr, left: math.MaxInt64}, nil
+	c := &conn{Conn: nc, raw: raw, addr: addr, left: math.MaxInt64}
+	c.look = func(fd uintptr) bool {
+		c.quiet = silent(fd)
+		return true
+	}
+	c.sleep = func(fd uintptr) bool {
+		woken := c.quiet
+		c.quiet = !woken && silent(fd)
+		return !c.quiet
+	}
+	return c, nil
 }
 
 var errHeaderTooLong = errors.New("the header of the response is too long")
@@ -59,21 +72,16 @@ func (c *conn) readHeader(limit int64) (*http.Response, error) {
 // clean tells whether the server has sent nothing beyond its response.
 func (c *conn) clean() bool { return c.in.Buffered() == 0 }
 
-// await returns when there is something to be read, if only an error.
+// await returns when there is something to be read, if only an error. It looks once;
+// then it is woken when there is.
 func (c *conn) await() {
-	_ = c.raw.Read(func(fd uintptr) bool { return !silent(fd) }) // who reads gets the error
+	c.quiet = false
+	_ = c.raw.Read(c.sleep) // who reads gets the error
 }
 
 // alive tells whether an idle connection can be used: the server has neither
 // closed it nor sent anything, which would be taken for the next response.
-func (c *conn) alive() bool {
-	quiet := false
-	err := c.raw.Read(func(fd uintptr) bool {
-		quiet = silent(fd)
-		return true
-	})
-	return err == nil && quiet
-}
+func (c *conn) alive() bool { return c.raw.Read(c.look) == nil && c.quiet }
 
 func silent(fd uintptr) bool {
 	var b [1]byte

@@ -15,6 +15,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,63 +44,74 @@ type Transport struct {
 // answers without having read it all.
 const atOnce = 16 << 10
 
-// RoundTrip implements http.RoundTripper, for what Start takes.
-func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	x, err := t.Start(req, new(atomic.Bool))
-	if err != nil {
-		return nil, err
-	}
-	resp, err := x.Response(req.Context())
-	if err == nil {
-		resp.Request = req
-	}
-	return resp, err
+// Request is what Start sends.
+type Request struct {
+	Method string // but HEAD and CONNECT
+	URL    *url.URL
+	Header http.Header
+	Body   [][]byte // its pieces, one after the other
+	// Abandon is called when the context ends before the exchange, and then the
+	// connection is closed; may be nil.
+	Abandon func()
 }
 
-// Start sends a request of which the length is known, and that is no HEAD or
-// CONNECT. When its context ends, the connection is closed. sent is set before the
-// server may have read any of it.
-func (t *Transport) Start(req *http.Request, sent *atomic.Bool) (*Exchange, error) {
+// Start sends a request. When ctx ends, the connection is closed. sent is set before
+// the server may have read any of it.
+func (t *Transport) Start(ctx context.Context, req *Request, sent *atomic.Bool) (*Exchange, error) {
 	out, err := t.outgoing(req)
 	if err != nil {
 		return nil, err
 	}
-	c, err := t.conn(req.Context(), address(req))
+	c, err := t.conn(ctx, address(req.URL))
 	if err != nil {
 		out.done()
 		return nil, err
 	}
 	sent.Store(true)
-	x := &Exchange{conn: c, transport: t, stop: context.AfterFunc(req.Context(), c.abort)}
+	x := &Exchange{conn: c, transport: t, abandon: req.Abandon}
+	x.stop = context.AfterFunc(ctx, x.giveUp)
 	if err := x.send(out); err != nil {
-		return nil, x.failed(req.Context(), err)
+		return nil, x.failed(ctx, err)
 	}
 	return x, nil
 }
 
-func address(req *http.Request) string {
-	if req.URL.Port() != "" {
-		return req.URL.Host
+func address(u *url.URL) string {
+	if u.Port() != "" {
+		return u.Host
 	}
-	return net.JoinHostPort(req.URL.Hostname(), "80")
+	return net.JoinHostPort(u.Hostname(), "80")
 }
 
 // Exchange is a request that was sent, and its response. Nothing of the request is
 // kept, and no buffer, until the server has begun to answer.
 type Exchange struct {
-	*conn
+	conn      *conn
 	transport *Transport
+	abandon   func()
 	stop      func() bool  // makes the end of the context mean nothing any more
+	released  bool         // stop has done so
 	sent      <-chan error // gets the end of a request that is written meanwhile; nil for one that was written at once
 	heard     bool         // the server has begun to answer
 	once      sync.Once
+
+	body     io.Reader // of the response
+	reusable bool      // the connection, after it
+}
+
+// giveUp is for the end of the context.
+func (x *Exchange) giveUp() {
+	if x.abandon != nil {
+		x.abandon()
+	}
+	x.conn.abort()
 }
 
 // Wait returns when the server has begun to answer, or never will. Response waits
 // as well; who calls Wait before needs little of a stack meanwhile.
 func (x *Exchange) Wait() {
 	if !x.heard {
-		x.await()
+		x.conn.await()
 		x.heard = true
 	}
 }
@@ -116,8 +128,15 @@ func (x *Exchange) Response(ctx context.Context) (*http.Response, error) {
 		x.end(!resp.Close)
 		return resp, nil
 	}
-	resp.Body = &body{resp.Body, x, !resp.Close}
+	x.body, x.reusable = resp.Body, !resp.Close
+	resp.Body = (*body)(x)
 	return resp, nil
+}
+
+// Release makes the end of the context mean nothing any more. It is for who has got
+// the response.
+func (x *Exchange) Release() {
+	x.released = x.released || x.stop()
 }
 
 // failed ends the exchange, and says why.
@@ -129,23 +148,27 @@ func (x *Exchange) failed(ctx context.Context, err error) error {
 	return err
 }
 
-func (x *Exchange) send(out *outgoing) error {
-	if out.length <= atOnce {
-		return out.writeTo(x.Conn)
+func (x *Exchange) send(out outgoing) error {
+	if out.length > atOnce {
+		x.sendMeanwhile(out)
+		return nil
 	}
+	return out.writeTo(x.conn)
+}
+
+func (x *Exchange) sendMeanwhile(out outgoing) {
 	sent := make(chan error, 1)
-	go func() { sent <- out.writeTo(x.Conn) }()
+	go func() { sent <- out.writeTo(x.conn) }()
 	x.sent = sent
-	return nil
 }
 
 // maxInterim is how many responses without meaning may come before the one.
 const maxInterim = 5
 
 func (x *Exchange) receive() (*http.Response, error) {
-	x.in = x.transport.reader(x.conn)
+	x.conn.in = x.transport.reader(x.conn)
 	for range maxInterim {
-		resp, err := x.readHeader(x.transport.MaxHeaderBytes)
+		resp, err := x.conn.readHeader(x.transport.MaxHeaderBytes)
 		switch {
 		case err != nil:
 			return nil, err
@@ -161,11 +184,11 @@ func (x *Exchange) receive() (*http.Response, error) {
 // end gives the connection back, or up.
 func (x *Exchange) end(whole bool) {
 	x.once.Do(func() {
-		if x.stop() && whole && x.written() && x.clean() {
+		if x.Release(); x.released && whole && x.written() && x.conn.clean() {
 			x.transport.keep(x.conn)
 			return
 		}
-		x.abort()
+		x.conn.abort()
 	})
 }
 
@@ -182,22 +205,18 @@ func (x *Exchange) written() bool {
 	}
 }
 
-// body is a response's. Closed before its end, it takes the connection with it.
-type body struct {
-	io.Reader
-	exchange *Exchange
-	reusable bool
-}
+// body is that of the response. Closed before its end, it takes the connection with it.
+type body Exchange
 
 func (b *body) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
+	n, err := b.body.Read(p)
 	if err != nil {
-		b.exchange.end(errors.Is(err, io.EOF) && b.reusable)
+		(*Exchange)(b).end(errors.Is(err, io.EOF) && b.reusable)
 	}
 	return n, err
 }
 
 func (b *body) Close() error {
-	b.exchange.end(false)
+	(*Exchange)(b).end(false)
 	return nil
 }

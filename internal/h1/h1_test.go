@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,12 +32,25 @@ func dialed(t testing.TB, adjust ...func(*Transport)) (*Transport, *atomic.Int64
 	return tr, &n
 }
 
-func post(t testing.TB, tr http.RoundTripper, url, body string) (status int, text string, err error) {
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+// request is a POST.
+func request(t testing.TB, at, body string) *Request {
+	u, err := url.Parse(at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := tr.RoundTrip(req)
+	return &Request{Method: http.MethodPost, URL: u, Header: http.Header{}, Body: [][]byte{[]byte(body)}}
+}
+
+func do(ctx context.Context, tr *Transport, req *Request) (*http.Response, error) {
+	x, err := tr.Start(ctx, req, new(atomic.Bool))
+	if err != nil {
+		return nil, err
+	}
+	return x.Response(ctx)
+}
+
+func post(t testing.TB, tr *Transport, url, body string) (status int, text string, err error) {
+	resp, err := do(t.Context(), tr, request(t, url, body))
 	if err != nil {
 		return 0, "", err
 	}
@@ -205,9 +219,9 @@ func TestBrokenResponses(t *testing.T) {
 func TestInvalidHeadersDoNotGoOut(t *testing.T) {
 	tr, n := dialed(t)
 	for _, h := range []http.Header{{"A": {"x\r\nB: y"}}, {"A\r\nB": {"y"}}, {"A": {"x\x00"}}, {"": {"x"}}} {
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:1", strings.NewReader("x"))
+		req := request(t, "http://127.0.0.1:1", "x")
 		req.Header = h
-		if _, err := tr.RoundTrip(req); err == nil || !strings.Contains(err.Error(), "invalid") {
+		if _, err := do(t.Context(), tr, req); err == nil || !strings.Contains(err.Error(), "invalid") {
 			t.Errorf("%q: error %v", h, err)
 		}
 	}
@@ -242,11 +256,11 @@ func TestTheEndOfTheContextEndsTheExchange(t *testing.T) {
 		begun, gone = make(chan struct{}), make(chan struct{})
 		tr, _ := dialed(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader("x"))
+		req := request(t, s.URL, "x")
 		req.Header.Set("Stream", stream)
 		failed := make(chan error, 1)
 		go func() {
-			resp, err := tr.RoundTrip(req)
+			resp, err := do(ctx, tr, req)
 			if err == nil {
 				_, err = io.ReadAll(resp.Body)
 			}
@@ -313,8 +327,7 @@ func TestTheLongestIdleConnectionGivesWay(t *testing.T) {
 	tr, dialled := dialed(t, func(tr *Transport) { tr.MaxIdle = 2 })
 	var waiting []*Exchange
 	for range 3 {
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("x"))
-		x, err := tr.Start(req, new(atomic.Bool))
+		x, err := tr.Start(t.Context(), request(t, url, "x"), new(atomic.Bool))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -328,7 +341,7 @@ func TestTheLongestIdleConnectionGivesWay(t *testing.T) {
 		io.Copy(io.Discard, resp.Body)
 	}
 	<-ended
-	idle := tr.idle[waiting[0].addr]
+	idle := tr.idle[waiting[0].conn.addr]
 	if dialled.Load() != 3 || len(idle) != 2 || idle[0] != waiting[1].conn || idle[1] != waiting[2].conn {
 		t.Errorf("of %d connections %d are kept", dialled.Load(), len(idle))
 	}
@@ -351,10 +364,9 @@ func TestWaitEnds(t *testing.T) {
 			tr, _ := dialed(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			req, _ := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader("x"))
-			x, err := tr.Start(req, new(atomic.Bool))
-			if err != nil || x.in != nil {
-				t.Fatalf("error %v, buffer %v", err, x.in)
+			x, err := tr.Start(ctx, request(t, url, "x"), new(atomic.Bool))
+			if err != nil || x.conn.in != nil {
+				t.Fatalf("error %v, buffer %v", err, x.conn.in)
 			}
 			go c.end(cancel, answer)
 			x.Wait()
@@ -365,19 +377,103 @@ func TestWaitEnds(t *testing.T) {
 	}
 }
 
+// At the end of the context who has asked for it is told, and then the connection is
+// closed.
+func TestAbandon(t *testing.T) {
+	begun, told, closed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(begun)
+		<-r.Context().Done()
+		close(closed)
+	}))
+	defer s.Close()
+	tr, _ := dialed(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	req := request(t, s.URL, "")
+	req.Abandon = func() {
+		select {
+		case <-closed:
+			t.Error("the connection was closed before")
+		default:
+		}
+		told <- struct{}{}
+	}
+	x, err := tr.Start(ctx, req, new(atomic.Bool))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	cancel()
+	<-told
+	if resp, err := x.Response(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", resp, err)
+	}
+	<-closed
+}
+
+// An exchange that is released goes on after the end of the context, and so may its
+// connection.
+func TestRelease(t *testing.T) {
+	rest := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.(http.Flusher).Flush()
+		<-rest
+		io.WriteString(w, "rest")
+	}))
+	defer s.Close()
+	tr, dialled := dialed(t)
+	for range 2 {
+		ctx, cancel := context.WithCancel(t.Context())
+		x, err := tr.Start(ctx, request(t, s.URL, "x"), new(atomic.Bool))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := x.Response(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Release()
+		cancel()
+		rest <- struct{}{}
+		if b, err := io.ReadAll(resp.Body); err != nil || string(b) != "rest" {
+			t.Errorf("%q, %v", b, err)
+		}
+	}
+	if dialled.Load() != 1 {
+		t.Errorf("%d connections", dialled.Load())
+	}
+}
+
 // BenchmarkExchange compares a small exchange with one of http.Transport.
 func BenchmarkExchange(b *testing.B) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) }))
 	defer s.Close()
 	ours, _ := dialed(b)
-	for name, tr := range map[string]http.RoundTripper{"h1": ours, "http.Transport": &http.Transport{MaxIdleConnsPerHost: 4}} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, _, err := post(b, tr, s.URL, "hello"); err != nil {
-					b.Fatal(err)
-				}
+	b.Run("h1", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, _, err := post(b, ours, s.URL, "hello"); err != nil {
+				b.Fatal(err)
 			}
-		})
-	}
+		}
+	})
+	theirs := &http.Transport{MaxIdleConnsPerHost: 4}
+	defer theirs.CloseIdleConnections()
+	b.Run("http.Transport", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, s.URL, strings.NewReader("hello"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			resp, err := theirs.RoundTrip(req)
+			if err != nil {
+				b.Fatal(err)
+			}
+			_, err = io.ReadAll(resp.Body)
+			if resp.Body.Close(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

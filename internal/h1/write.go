@@ -4,9 +4,9 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,8 +16,8 @@ import (
 
 // appendHead writes what comes before the body (RFC 9112, 3). It refuses what could
 // be taken for the end of the header, or for another.
-func appendHead(b []byte, req *http.Request) ([]byte, error) {
-	host, err := hostOf(req)
+func appendHead(b []byte, req *Request, length int) ([]byte, error) {
+	host, err := hostOf(req.URL)
 	switch {
 	case err != nil:
 		return nil, err
@@ -25,8 +25,6 @@ func appendHead(b []byte, req *http.Request) ([]byte, error) {
 		return nil, fmt.Errorf("invalid method %q", req.Method)
 	case req.Method == http.MethodHead || req.Method == http.MethodConnect:
 		return nil, fmt.Errorf("the response to %s is not read like others", req.Method)
-	case !hasLength(req):
-		return nil, errors.New("the length of the request is not known")
 	}
 	b = append(append(append(b, req.Method...), ' '), req.URL.RequestURI()...)
 	b = append(append(append(b, " HTTP/1.1\r\nHost: "...), host...), "\r\n"...)
@@ -35,19 +33,15 @@ func appendHead(b []byte, req *http.Request) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if req.ContentLength > 0 || req.Method == http.MethodPost {
-		b = append(strconv.AppendInt(append(b, "Content-Length: "...), req.ContentLength, 10), "\r\n"...)
+	if length > 0 || req.Method == http.MethodPost {
+		b = append(strconv.AppendInt(append(b, "Content-Length: "...), int64(length), 10), "\r\n"...)
 	}
 	return append(b, "\r\n"...), nil
 }
 
-// hostOf is what the request names as its server.
-func hostOf(req *http.Request) (string, error) {
-	host := req.Host
-	if host == "" {
-		host = req.URL.Host
-	}
-	host, err := httpguts.PunycodeHostPort(host)
+// hostOf is what a request to the URL names as its server.
+func hostOf(u *url.URL) (string, error) {
+	host, err := httpguts.PunycodeHostPort(u.Host)
 	if err != nil || !httpguts.ValidHostHeader(host) {
 		return "", errors.New("invalid host")
 	}
@@ -55,10 +49,6 @@ func hostOf(req *http.Request) (string, error) {
 		host = host[:zone] + host[end:] // it means nothing elsewhere (RFC 6874, 4)
 	}
 	return host, nil
-}
-
-func hasLength(req *http.Request) bool {
-	return req.ContentLength > 0 || req.ContentLength == 0 && (req.Body == nil || req.Body == http.NoBody)
 }
 
 // appendField writes a field, but for those that are not the caller's to set.
@@ -83,19 +73,22 @@ func appendField(b []byte, name string, values []string) ([]byte, error) {
 type outgoing struct {
 	writers *sync.Pool // of *bufio.Writer, where writer is from
 	writer  *bufio.Writer
-	head    []byte        // in the free space of writer
-	body    io.ReadCloser // may be nil
-	length  int64
+	head    []byte // in the free space of writer
+	body    [][]byte
+	length  int // of body
 }
 
-func (t *Transport) outgoing(req *http.Request) (*outgoing, error) {
+func (t *Transport) outgoing(req *Request) (outgoing, error) {
 	w, ok := t.writers.Get().(*bufio.Writer)
 	if !ok {
 		w = bufio.NewWriter(nil)
 	}
-	out := &outgoing{writers: &t.writers, writer: w, body: req.Body, length: req.ContentLength}
+	out := outgoing{writers: &t.writers, writer: w, body: req.Body}
+	for _, piece := range req.Body {
+		out.length += len(piece)
+	}
 	var err error
-	if out.head, err = appendHead(w.AvailableBuffer(), req); err != nil {
+	if out.head, err = appendHead(w.AvailableBuffer(), req, out.length); err != nil {
 		out.done()
 	}
 	return out, err
@@ -103,9 +96,6 @@ func (t *Transport) outgoing(req *http.Request) (*outgoing, error) {
 
 // done is for one that is written, or will not be.
 func (out *outgoing) done() {
-	if out.body != nil {
-		_ = out.body.Close() // it was read as far as it is needed
-	}
 	out.writer.Reset(nil)
 	out.writers.Put(out.writer)
 }
@@ -115,28 +105,8 @@ func (out *outgoing) writeTo(c net.Conn) error {
 	defer out.done()
 	out.writer.Reset(c)
 	_, _ = out.writer.Write(out.head) // an error is Flush's too
-	if out.length > 0 {
-		n, err := io.Copy(&exactly{out.writer, out.length}, out.body)
-		if err == nil && n < out.length {
-			err = io.ErrUnexpectedEOF
-		}
-		if err != nil {
-			return err
-		}
+	for _, piece := range out.body {
+		_, _ = out.writer.Write(piece)
 	}
 	return out.writer.Flush()
-}
-
-// exactly lets no byte through beyond the announced ones, which a server would take
-// for the next request.
-type exactly struct {
-	w    io.Writer
-	left int64
-}
-
-func (e *exactly) Write(p []byte) (int, error) {
-	if e.left -= int64(len(p)); e.left < 0 {
-		return 0, errors.New("the request is longer than announced")
-	}
-	return e.w.Write(p)
 }
