@@ -36,11 +36,12 @@ func (h *Handler) admit(w http.ResponseWriter, req *http.Request) (*exchange, er
 	if isSessionMethod(req) {
 		return x, nil
 	}
-	depth, members := wire.Shape(body)
+	text := wire.Condense(body)
+	depth, members := text.Shape()
 	if members > h.opts.MaxMembers { // to find a name among many that is there twice takes long
 		return x, misshapen("too_many_members", "the objects of the body have %d members; the limit is %d", members, h.opts.MaxMembers)
 	}
-	if err := x.decode(body); err != nil {
+	if err := x.decode(text); err != nil {
 		return x, err
 	}
 	if depth > h.opts.MaxDepth { // now that the refusal has the request's id
@@ -163,9 +164,9 @@ func tooLarge(limit int64) error {
 
 // decode reads the envelope and, unless an older client sent it, holds it
 // against the protocol and the headers.
-func (x *exchange) decode(body []byte) error {
+func (x *exchange) decode(text wire.Text) error {
 	var rpc *wire.Error
-	if x.msg, rpc = wire.Decode(body); rpc != nil {
+	if x.msg, rpc = text.Decode(); rpc != nil {
 		return badRequest(rpc)
 	}
 	if x.isLegacy() {

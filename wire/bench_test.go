@@ -55,6 +55,25 @@ func BenchmarkRequest(b *testing.B) {
 	})
 }
 
+// BenchmarkLongText is that of a request with 1 MB of text, and what is asked before.
+func BenchmarkLongText(b *testing.B) {
+	in := []byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"arguments":{"text":"` + strings.Repeat("much too much   ", 64<<10) + `"}}}`)
+	b.SetBytes(int64(len(in)))
+	for b.Loop() {
+		text := Condense(in)
+		if depth, members := text.Shape(); depth != 3 || members != 6 {
+			b.Fatal(depth, members)
+		}
+		m, err := text.Decode()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := m.ParamsObject(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkForward takes a decoded request and writes it out under another id
 // with other _meta.
 func BenchmarkForward(b *testing.B) {

@@ -6,6 +6,15 @@ import (
 	"unicode/utf8"
 )
 
+// Text is what should be JSON, and what is to be looked at to know.
+type Text struct{ raw, condensed Raw }
+
+// Condense makes a Text of what came. It costs little, however large that is.
+func Condense(raw []byte) Text {
+	raw = bytes.TrimLeft(raw, whiteSpace)
+	return Text{raw, condensed(raw)}
+}
+
 // condensed is valid JSON if, and only if, raw is; it can be much shorter. What is
 // left out is most of long text within strings that nothing is wrong with, and
 // which takes longest to be checked. Names of members are whole, so that those of
@@ -78,12 +87,10 @@ func (c *condenser) leaveOut(start, end int) {
 	c.done = end
 }
 
-// hasControls tells whether a byte is below 0x20. It looks at eight at a time.
+// hasControls tells whether a byte is below 0x20. It looks at 32 at a time.
 func hasControls(text []byte) bool {
-	const each = 0x0101010101010101
-	for ; len(text) >= 8; text = text[8:] {
-		v := binary.LittleEndian.Uint64(text)
-		if (v-each*0x20)&^v&(each*0x80) != 0 {
+	for ; len(text) >= 32; text = text[32:] {
+		if (below20(text)|below20(text[8:])|below20(text[16:])|below20(text[24:]))&(0x80*each) != 0 {
 			return true
 		}
 	}
@@ -93,4 +100,13 @@ func hasControls(text []byte) bool {
 		}
 	}
 	return false
+}
+
+const each = 0x0101010101010101 // of eight bytes
+
+// below20 has the highest bit of a byte set, of the first eight, if one of them is
+// below 0x20.
+func below20(text []byte) uint64 {
+	v := binary.LittleEndian.Uint64(text)
+	return (v - 0x20*each) &^ v
 }

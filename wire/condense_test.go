@@ -71,5 +71,9 @@ func FuzzCondensed(f *testing.F) {
 		if ok, got := jsontext.Value(raw).IsValid(), condensed(raw); jsontext.Value(got).IsValid() != ok {
 			t.Errorf("%q: valid is %v; condensed: %.300q", in, ok, got)
 		}
+		depth, members := Text{raw, raw}.Shape()
+		if d, m := Condense(raw).Shape(); d != depth || m != members {
+			t.Errorf("%q: depth %d, %d members; condensed: %d, %d", in, depth, members, d, m)
+		}
 	})
 }

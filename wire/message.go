@@ -1,7 +1,5 @@
 package wire
 
-import "bytes"
-
 // Message is one JSON-RPC message, its parts exactly as they came.
 type Message struct {
 	ID     Raw    // nil for a notification
@@ -25,18 +23,20 @@ func (m Message) IsResponse() bool { return m.Method == "" }
 // from the envelope's only by case, trailing bytes, invalid UTF-8. The returned
 // message carries the id when it could be read, so that the error can be
 // answered with it.
-func Decode(body []byte) (Message, *Error) {
-	body = bytes.TrimLeft(body, whiteSpace)
-	if len(body) == 0 {
+func Decode(body []byte) (Message, *Error) { return Condense(body).Decode() }
+
+// Decode is as the function.
+func (t Text) Decode() (Message, *Error) {
+	if len(t.raw) == 0 {
 		return Message{}, Errorf(CodeParse, "Parse error: the body is empty; send one JSON-RPC message")
 	}
-	if body[0] == '[' {
+	if t.raw[0] == '[' {
 		return Message{}, Errorf(CodeInvalidRequest, "Invalid request: batches are not part of this protocol; send each message as its own POST")
 	}
-	if err := validate(body); err != nil {
+	if err := t.validate(); err != nil {
 		return Message{}, Errorf(CodeParse, "Parse error: %v", err)
 	}
-	o, err := splitObject(body)
+	o, err := splitObject(t.raw)
 	if err != nil {
 		return Message{}, Errorf(CodeInvalidRequest, "Invalid request: a JSON-RPC message is an object")
 	}

@@ -163,7 +163,7 @@ func TestShape(t *testing.T) {
 		`1`: {0, 0}, `"[{"`: {0, 0}, `{}`: {1, 0}, `{"a":[1,{"b":"\\\"}:"}],"c":[]}`: {3, 3}, `[[],[[]]]`: {3, 0}, `{"a:b" : {"":":"}}`: {2, 2},
 		`]]]{"`: {0, 0}, `{{{`: {3, 0}, `::`: {0, 2},
 	} {
-		if depth, members := Shape(Raw(raw)); depth != want[0] || members != want[1] {
+		if depth, members := Condense(Raw(raw)).Shape(); depth != want[0] || members != want[1] {
 			t.Errorf("%s: depth %d, %d members, want %v", raw, depth, members, want)
 		}
 	}

@@ -44,16 +44,18 @@ func ParseArray(raw Raw) ([]Raw, error) {
 	return splitArray(raw)
 }
 
+func validate(raw Raw) error { return Text{raw, condensed(raw)}.validate() }
+
 // validate wants exactly one JSON value that all parsers read alike.
-func validate(raw Raw) error {
-	if jsontext.Value(condensed(raw)).IsValid() {
+func (t Text) validate() error {
+	if jsontext.Value(t.condensed).IsValid() {
 		return nil
 	}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(raw)) // says why
+	dec := jsontext.NewDecoder(bytes.NewBuffer(t.raw)) // says why
 	if _, err := dec.ReadValue(); err != nil {
 		return err
 	}
-	rest := bytes.TrimLeft(raw[dec.InputOffset():], whiteSpace)
+	rest := bytes.TrimLeft(t.raw[dec.InputOffset():], whiteSpace)
 	return fmt.Errorf("%d bytes after the JSON value", len(rest))
 }
 

@@ -176,10 +176,10 @@ func (s *splitter) skipLiteral() {
 // Shape is how deep JSON nests, 0 for what is no object or array, and how many
 // members all its objects have together. It costs little, and so can be asked for
 // before anything else is; of what is not JSON it says something or other.
-func Shape(raw Raw) (depth, members int) {
-	s := splitter{raw: raw}
-	for at := 0; s.at < len(raw); {
-		switch raw[s.at] {
+func (t Text) Shape() (depth, members int) {
+	s := splitter{raw: t.condensed}
+	for at := 0; s.at < len(s.raw); {
+		switch s.raw[s.at] {
 		case '"':
 			s.skipString()
 			continue
