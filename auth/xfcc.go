@@ -70,7 +70,7 @@ func parseXFCC(header string) ([]names, error) {
 		}
 		if field, ok := xfccField(key); ok && value != "" {
 			last := elements[len(elements)-1]
-			last[field] = append(last[field], value)
+			last[field] = append(last[field], strings.Clone(value)) // a caller is remembered longer than a header that may hold certificates
 		}
 		switch end {
 		case 0:

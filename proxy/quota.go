@@ -30,15 +30,15 @@ const remembered = 16 << 10
 // quotas is the use that is made of a Quota.
 type quotas struct {
 	Quota
-	requests *quota.Buckets // by owner; "" is all of them
-	polls    *quota.Buckets // by owner and task
-	streams  *quota.Slots   // by owner
-	slowed   *quota.Slots   // by owner: refusals that are held back
+	requests *quota.Buckets[taskroute.Owner] // nobody is all of them
+	polls    *quota.Buckets[polled]
+	streams  *quota.Slots // by owner
+	slowed   *quota.Slots // by owner: refusals that are held back
 }
 
 func newQuotas(q Quota) *quotas {
 	return &quotas{
-		Quota: q, requests: quota.NewBuckets(remembered), polls: quota.NewBuckets(remembered),
+		Quota: q, requests: quota.NewBuckets[taskroute.Owner](remembered), polls: quota.NewBuckets[polled](remembered),
 		streams: quota.NewSlots(q.PrincipalStreams, q.Streams), slowed: quota.NewSlots(slowedEach, slowedAll),
 	}
 }
@@ -85,11 +85,12 @@ func (e *overQuota) rpc() *wire.Error {
 // request counts one request of a caller.
 func (q *quotas) request(owner taskroute.Owner, now time.Time) error {
 	for _, bucket := range []struct {
-		key, whose string
-		rate       quota.Rate
-	}{{owner.String(), "this caller", q.PrincipalRequests}, {"", "all callers together", q.Requests}} {
-		q.requests.Open(bucket.key, bucket.rate)
-		if wait := q.requests.Take(bucket.key, now); wait > 0 {
+		of    taskroute.Owner
+		whose string
+		rate  quota.Rate
+	}{{owner, "this caller", q.PrincipalRequests}, {taskroute.Owner{}, "all callers together", q.Requests}} {
+		q.requests.Open(bucket.of, bucket.rate)
+		if wait := q.requests.Take(bucket.of, now); wait > 0 {
 			limit := int(time.Second / bucket.rate.Every)
 			message := fmt.Sprintf("Too many requests of %s: the limit is %d a second", bucket.whose, limit)
 			return &overQuota{reason: "too_many_requests", message: message, limit: limit, wait: wait}
@@ -98,12 +99,16 @@ func (q *quotas) request(owner taskroute.Owner, now time.Time) error {
 	return nil
 }
 
-func pollKey(owner taskroute.Owner, id string) string { return owner.String() + " " + id }
+// polled is a task that its owner asks for.
+type polled struct {
+	owner taskroute.Owner
+	id    string
+}
 
 // poll counts one tasks/get of a task that its owner has read before. It is
 // asked before the store is.
 func (q *quotas) poll(owner taskroute.Owner, id string, now time.Time) error {
-	wait := q.polls.Take(pollKey(owner, id), now)
+	wait := q.polls.Take(polled{owner, id}, now)
 	if wait == 0 {
 		return nil
 	}
@@ -114,7 +119,7 @@ func (q *quotas) poll(owner taskroute.Owner, id string, now time.Time) error {
 // polled notes what a task's owner was told of its poll interval. Nobody polls a
 // task that has ended.
 func (q *quotas) polled(rec *taskroute.Record) {
-	key := pollKey(rec.State.Owner, rec.ID)
+	key := polled{rec.State.Owner, rec.ID}
 	if rec.State.Status.Terminal() {
 		q.polls.Close(key)
 		return

@@ -36,7 +36,7 @@ func (x *exchange) traceOutcome(o taskrun.Outcome) {
 // kept off leaves none: nothing was done, and metrics count it.
 func (h *Handler) record(x *exchange, end ending) {
 	err := end.err
-	if x == nil || err != nil && errors.As(err, new(*overQuota)) {
+	if x == nil || h.opts.Audit == nil || err != nil && errors.As(err, new(*overQuota)) {
 		return
 	}
 	e := x.trail

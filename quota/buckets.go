@@ -25,19 +25,19 @@ func PerSecond(n, burst int) Rate {
 // Buckets are token buckets by key, those that were used of late. A key that had
 // to make room for others begins again with a full bucket: a flood of new keys
 // takes nothing from anybody.
-type Buckets struct {
+type Buckets[K comparable] struct {
 	mu   sync.Mutex // so that a key never has two
-	keys *lru.Cache[string, *rate.Limiter]
+	keys *lru.Cache[K, *rate.Limiter]
 }
 
 // NewBuckets returns Buckets for at most size keys.
-func NewBuckets(size int) *Buckets {
-	keys, _ := lru.New[string, *rate.Limiter](max(size, 1)) // fails for less only
-	return &Buckets{keys: keys}
+func NewBuckets[K comparable](size int) *Buckets[K] {
+	keys, _ := lru.New[K, *rate.Limiter](max(size, 1)) // fails for less only
+	return &Buckets[K]{keys: keys}
 }
 
 // Open gives the key a full bucket, unless it has one of this rate.
-func (b *Buckets) Open(key string, r Rate) {
+func (b *Buckets[K]) Open(key K, r Rate) {
 	if r.Every <= 0 {
 		return
 	}
@@ -51,7 +51,7 @@ func (b *Buckets) Open(key string, r Rate) {
 
 // Take takes a token out of the key's bucket. When there is none it says how
 // long until there will be; a key without a bucket never waits.
-func (b *Buckets) Take(key string, now time.Time) (wait time.Duration) {
+func (b *Buckets[K]) Take(key K, now time.Time) (wait time.Duration) {
 	bucket, ok := b.keys.Get(key)
 	if !ok || bucket.AllowN(now, 1) {
 		return 0
@@ -61,7 +61,7 @@ func (b *Buckets) Take(key string, now time.Time) (wait time.Duration) {
 }
 
 // Close drops the key's bucket.
-func (b *Buckets) Close(key string) { b.keys.Remove(key) }
+func (b *Buckets[K]) Close(key K) { b.keys.Remove(key) }
 
 // Len is how many keys have a bucket.
-func (b *Buckets) Len() int { return b.keys.Len() }
+func (b *Buckets[K]) Len() int { return b.keys.Len() }

@@ -11,7 +11,7 @@ import (
 var start = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 
 // take takes n tokens and returns how many were to be had.
-func take(b *Buckets, key string, n int, now time.Time) (got int) {
+func take(b *Buckets[string], key string, n int, now time.Time) (got int) {
 	for range n {
 		if b.Take(key, now) == 0 {
 			got++
@@ -21,7 +21,7 @@ func take(b *Buckets, key string, n int, now time.Time) (got int) {
 }
 
 func TestABurstAndThenTheRate(t *testing.T) {
-	b := NewBuckets(10)
+	b := NewBuckets[string](10)
 	b.Open("ann", PerSecond(10, 5))
 	if got := take(b, "ann", 100, start); got != 5 {
 		t.Errorf("%d at once, want the burst of 5", got)
@@ -42,7 +42,7 @@ func TestABurstAndThenTheRate(t *testing.T) {
 }
 
 func TestKeysHaveBucketsOfTheirOwn(t *testing.T) {
-	b := NewBuckets(10)
+	b := NewBuckets[string](10)
 	b.Open("ann", PerSecond(1, 1))
 	b.Open("bob", PerSecond(1, 1))
 	if take(b, "ann", 9, start) != 1 || take(b, "bob", 9, start) != 1 {
@@ -64,7 +64,7 @@ func TestKeysHaveBucketsOfTheirOwn(t *testing.T) {
 
 // A flood of keys takes no more memory, and nothing from the key that was there.
 func TestAFloodOfKeys(t *testing.T) {
-	b := NewBuckets(100)
+	b := NewBuckets[string](100)
 	b.Open("ann", PerSecond(1, 5))
 	take(b, "ann", 2, start)
 	for i := range 100_000 {
@@ -82,7 +82,7 @@ func TestAFloodOfKeys(t *testing.T) {
 }
 
 func TestNoLimit(t *testing.T) {
-	b := NewBuckets(1)
+	b := NewBuckets[string](1)
 	b.Open("ann", Rate{})
 	if got := take(b, "ann", 1000, start); got != 1000 {
 		t.Errorf("%d of 1000", got)

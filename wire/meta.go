@@ -51,24 +51,20 @@ func readCapabilities(meta Object) (Capabilities, *Error) {
 	if got, want := o.ImpostorOf(capabilityMembers...); got != "" {
 		return Capabilities{}, Errorf(CodeInvalidRequest, "Invalid request: capability %q could be taken for %q", got, want)
 	}
-	return Capabilities{o, meta.Get(MetaCapabilities)}, nil
+	return Capabilities{meta.Get(MetaCapabilities)}, nil
 }
 
 // Capabilities are a ClientCapabilities object: what the sender of one request
 // can do. Nothing is remembered from one request to the next.
-type Capabilities struct {
-	o   Object
-	raw Raw // nil: there was none
-}
+type Capabilities struct{ raw Raw } // an object; nil: there was none
 
 // ParseCapabilities reads a stored ClientCapabilities object; whatever is no
 // object declares nothing.
 func ParseCapabilities(raw Raw) Capabilities {
-	o, err := splitObject(raw)
-	if err != nil {
+	if _, err := splitObject(raw); err != nil {
 		return Capabilities{}
 	}
-	return Capabilities{o, raw}
+	return Capabilities{raw}
 }
 
 // Raw is the object as it was received, "{}" when there was none.
@@ -82,12 +78,12 @@ func (c Capabilities) Raw() Raw {
 // DeclaresTasks tells whether SEP-2663 is among the extensions. The 2025-11-25
 // capability "tasks" does not count.
 func (c Capabilities) DeclaresTasks() bool {
-	return IsObject(Lookup(c.o.Get("extensions"), TasksExtension))
+	return IsObject(Lookup(Lookup(c.raw, "extensions"), TasksExtension))
 }
 
 // DeclaresTasks2025 tells whether the client has the tasks of 2025-11-25. That
 // capability is for tasks of the client's own, but whoever has those knows tasks.
-func (c Capabilities) DeclaresTasks2025() bool { return IsObject(c.o.Get("tasks")) }
+func (c Capabilities) DeclaresTasks2025() bool { return IsObject(Lookup(c.raw, "tasks")) }
 
 // Names of the server-to-client requests, which are also the kinds of input
 // request (basic/patterns/mrtr).
@@ -119,7 +115,7 @@ func (c Capabilities) answersElicitation(params Object) Raw {
 	if !ok {
 		mode = "form"
 	}
-	e, declared := c.o.Object("elicitation")
+	e, declared := c.member("elicitation")
 	if declared && mode == "form" && e.Get("form") == nil && e.Get("url") == nil {
 		return nil
 	}
@@ -137,7 +133,7 @@ func (c Capabilities) answersSampling(params Object) Raw {
 // needs returns nil when the capability, and the part of it unless that is "",
 // is declared, else the object that would declare it.
 func (c Capabilities) needs(name, part string) (missing Raw) {
-	o, ok := c.o.Object(name)
+	o, ok := c.member(name)
 	switch {
 	case ok && (part == "" || IsObject(o.Get(part))):
 		return nil
@@ -145,6 +141,12 @@ func (c Capabilities) needs(name, part string) (missing Raw) {
 		return Object{}.With(name, Raw(`{}`)).Bytes()
 	}
 	return Object{}.With(name, Object{}.With(part, Raw(`{}`)).Bytes()).Bytes()
+}
+
+// member is a capability; ok is false when it is not declared.
+func (c Capabilities) member(name string) (o Object, ok bool) {
+	o, err := splitObject(Lookup(c.raw, name))
+	return o, err == nil
 }
 
 // IsObject tells valid JSON that is an object.
@@ -156,7 +158,7 @@ func IsObject(raw Raw) bool { return len(raw) > 0 && raw[0] == '{' }
 func (c Capabilities) Interactive() Raw {
 	var out Object
 	for _, name := range []string{"elicitation", "roots", "sampling"} {
-		if v := c.o.Get(name); IsObject(v) {
+		if v := Lookup(c.raw, name); IsObject(v) {
 			out = out.With(name, v)
 		}
 	}
@@ -165,22 +167,27 @@ func (c Capabilities) Interactive() Raw {
 
 // WithTasks is the object with the tasks extension declared.
 func (c Capabilities) WithTasks() Raw {
-	extensions, _ := c.o.Object("extensions")
+	o, _ := splitObject(c.raw)
+	extensions, _ := o.Object("extensions")
 	if IsObject(extensions.Get(TasksExtension)) {
 		return c.Raw()
 	}
-	return c.o.With("extensions", extensions.With(TasksExtension, Raw(`{}`)).Bytes()).Bytes()
+	return o.With("extensions", extensions.With(TasksExtension, Raw(`{}`)).Bytes()).Bytes()
 }
 
 // WithoutTasks is the object less the tasks extension and the "tasks" of
 // 2025-11-25: what is announced to a modern upstream whose tasks this gateway
 // makes itself.
 func (c Capabilities) WithoutTasks() Raw {
-	return withoutExtension(c.o.Without("tasks"))
+	o, _ := splitObject(c.raw)
+	return withoutExtension(o.Without("tasks"))
 }
 
 // WithoutExtension is the object less the tasks extension.
-func (c Capabilities) WithoutExtension() Raw { return withoutExtension(c.o) }
+func (c Capabilities) WithoutExtension() Raw {
+	o, _ := splitObject(c.raw)
+	return withoutExtension(o)
+}
 
 func withoutExtension(o Object) Raw {
 	extensions, ok := o.Object("extensions")

@@ -156,8 +156,8 @@ func ModernError(e Raw) Raw {
 // (client/elicitation#url-elicitation-required-error) lists, as inputRequests;
 // nil for every other error.
 func URLElicitations(e Raw) Object {
-	o, _ := splitObject(e)
-	if string(o.Get("code")) != strconv.Itoa(CodeLegacyURLRequired) {
+	o, err := splitObject(e)
+	if err != nil || string(o.Get("code")) != strconv.Itoa(CodeLegacyURLRequired) {
 		return nil
 	}
 	data, _ := o.Object("data")
