@@ -310,6 +310,12 @@ const maxCachedOutcome = 32 << 10
 // Watch returns a Watcher of the records. Stop releases it.
 func (s *Store) Watch(ids ...string) *Watcher { return s.watchers.add(ids) }
 
+// Hear calls f whenever the record may have changed, until the Watcher is stopped;
+// that is all it is for. f must neither wait nor stop it.
+func (s *Store) Hear(id string, f func()) *Watcher {
+	return s.watchers.enter(&Watcher{hub: s.watchers, ids: []string{id}, hear: f})
+}
+
 // Heartbeat is that of the backend, and carries what it tells to watchers.
 func (s *Store) Heartbeat(ctx context.Context, holder string, lease time.Duration) error {
 	changed, err := s.backend.Heartbeat(ctx, holder, lease)

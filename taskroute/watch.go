@@ -13,6 +13,7 @@ type Watcher struct {
 	hub     *watchers
 	ids     []string
 	changed chan struct{} // capacity 1
+	hear    func()        // instead of changed and dirty; nil: there is none
 
 	dirty map[string]struct{} // under hub.mu
 }
@@ -50,10 +51,13 @@ type watchers struct {
 func newWatchers() *watchers { return &watchers{byID: map[string]map[*Watcher]struct{}{}} }
 
 func (h *watchers) add(ids []string) *Watcher {
-	w := &Watcher{hub: h, ids: ids, changed: make(chan struct{}, 1), dirty: map[string]struct{}{}}
+	return h.enter(&Watcher{hub: h, ids: ids, changed: make(chan struct{}, 1), dirty: map[string]struct{}{}})
+}
+
+func (h *watchers) enter(w *Watcher) *Watcher {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, id := range ids {
+	for _, id := range w.ids {
 		if h.byID[id] == nil {
 			h.byID[id] = map[*Watcher]struct{}{}
 		}
@@ -78,6 +82,10 @@ func (h *watchers) wake(id string) {
 
 func signal(set map[*Watcher]struct{}, id string) {
 	for w := range set {
+		if w.hear != nil {
+			w.hear()
+			continue
+		}
 		w.dirty[id] = struct{}{}
 		select {
 		case w.changed <- struct{}{}:

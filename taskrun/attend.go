@@ -2,6 +2,7 @@ package taskrun
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"taskgate/taskroute"
@@ -16,10 +17,10 @@ func (x *run) attend(ctx, callCtx context.Context, promoteAfter time.Duration) (
 	defer promote.Stop()
 	for {
 		select {
-		case end := <-x.ended:
-			return x.answered(ctx, end)
-		case a := <-x.asked:
-			if out, ok := x.question(ctx, a); ok {
+		case <-x.ended:
+			return x.answered(ctx, x.how)
+		case <-x.asked:
+			if out, ok := x.question(ctx); ok {
 				return out, nil
 			}
 		case <-promote.C:
@@ -63,7 +64,7 @@ func (x *run) promote(ctx, callCtx context.Context) (Outcome, bool) {
 // detach leaves the call to the background.
 func (x *run) detach() {
 	x.observe.Store(nil)
-	x.r.busy.Go(x.follow)
+	x.keep()
 }
 
 // answered is the end of a call that its client has waited for.
@@ -98,10 +99,15 @@ func (x *run) answered(ctx context.Context, end *ended) (Outcome, error) {
 
 // question is the first question of a legacy upstream. It makes the call a
 // record: a task, or one that is held under a requestState.
-func (x *run) question(ctx context.Context, first *ask) (Outcome, bool) {
-	kind, asks := taskroute.Task, []*ask{first}
+func (x *run) question(ctx context.Context) (Outcome, bool) {
+	kind := taskroute.Task
 	if !x.call.asksIntoTask() {
-		kind, asks = taskroute.Held, x.gather(first)
+		kind = taskroute.Held
+		<-time.After(gatherFor)
+	}
+	asks := x.takeAsks(x.r.opts.MaxQuestions)
+	if len(asks) == 0 {
+		return Outcome{}, false
 	}
 	var keys []string
 	var ticket string
@@ -137,24 +143,34 @@ func (r *Runner) checkQuestions(n int) *wire.Error {
 }
 
 // gatherFor is how long a question waits for others before it goes out as an
-// InputRequiredResult.
+// InputRequiredResult, so that the client gets those that an upstream asks at the
+// same time, each in a message of its own, together and not round by round. In a
+// task they need not wait: every tasks/get shows all there are.
 const gatherFor = 20 * time.Millisecond
 
-// gather takes the questions that an upstream asks at the same time, each in a
-// message of its own, so that the client gets them together and not round by
-// round. In a task they need not wait: every tasks/get shows all there are.
-func (x *run) gather(first *ask) []*ask {
-	asks := []*ask{first}
-	enough := time.NewTimer(gatherFor)
-	defer enough.Stop()
-	for {
-		select {
-		case a := <-x.asked:
-			asks = append(asks, a)
-		case <-enough.C:
-			return asks
-		}
+// ask leaves a question for who decides.
+func (x *run) ask(a *ask) {
+	x.asking.Lock()
+	x.asks = append(x.asks, a)
+	x.asking.Unlock()
+	select {
+	case x.asked <- struct{}{}:
+	default:
 	}
+	x.wake()
+}
+
+// takeAsks is what is to be asked, at most so much of it (0: all), but for what the
+// upstream wants to know no more.
+func (x *run) takeAsks(most int) []*ask {
+	x.asking.Lock()
+	defer x.asking.Unlock()
+	asks := slices.DeleteFunc(x.asks, func(a *ask) bool { return closed(a.gone) })
+	if most == 0 || len(asks) < most {
+		most = len(asks)
+	}
+	x.asks = asks[most:]
+	return asks[:most:most]
 }
 
 // askOn adds the questions to the record and returns their keys, in order.
@@ -173,5 +189,5 @@ func (x *run) waitFor(key string, a *ask) {
 	}
 	x.pending[key] = a
 	x.pauseClocks()
-	x.limitAnswer(key)
+	x.limitAnswer(a)
 }

@@ -52,7 +52,7 @@ func (x *run) newRecord(kind taskroute.Kind, holder string) *taskroute.Record {
 // learns of it after this cannot change it unseen.
 func (x *run) take(id string) {
 	x.id = id
-	x.watch = x.r.store.Watch(id)
+	x.watch = x.r.store.Hear(id, x.wake)
 	x.r.own.Store(id, x)
 }
 

@@ -33,6 +33,7 @@ func (x *run) outcome(ctx context.Context, params wire.Object, sent upstream.Pen
 // begin sends the request when it is its turn, or finds again what runs already.
 func (x *run) begin(ctx context.Context, params wire.Object) upstream.Pending[upstream.Reply] {
 	if x.resuming != nil {
+		x.hasTurn.Store(true)
 		return upstream.Later(func() (upstream.Reply, error) { return x.resume(ctx, params) })
 	}
 	admit := x.flight.Admit
@@ -42,6 +43,7 @@ func (x *run) begin(ctx context.Context, params wire.Object) upstream.Pending[up
 	if err := admit(ctx, x.call.shares()...); err != nil {
 		return upstream.Failed[upstream.Reply](err)
 	}
+	x.hasTurn.Store(true)
 	return x.send(ctx, x.flight.ID, params)
 }
 

@@ -9,76 +9,23 @@ import (
 	"taskgate/tracing"
 )
 
-// follow keeps the record of a running call up to date until one of them ends.
-func (x *run) follow() {
-	defer x.drop()
-	defer func() {
-		if x.followed != nil {
-			close(x.followed)
-		}
-	}()
-	place := time.NewTimer(x.r.opts.ProgressEvery) // the first look is soon: most calls that wait do so from their beginning
-	defer place.Stop()
-	reread := time.NewTicker(x.r.opts.Reread)
-	defer reread.Stop()
-	expired := timerAt(x.expires, x.r.opts.Now())
-	defer expired.Stop()
-	x.r.metrics.running.Inc()
-	defer x.r.metrics.running.Dec()
-
-	var saved time.Time      // when progress was last written
-	var due <-chan time.Time // when newer progress may be; nil while there is none
-	for {
-		select {
-		case end := <-x.ended:
-			x.settle(x.orAgain(end))
-			return
-		case a := <-x.asked:
-			x.askClient(a)
-		case <-x.progress:
-			if due == nil {
-				due = time.After(x.r.opts.ProgressEvery - time.Since(saved))
-			}
-			continue
-		case <-due:
-			due, saved = nil, time.Now()
-			x.saveProgress()
-			continue
-		case key := <-x.overdue:
-			x.answerOverdue(key)
-		case <-x.nudge:
-			x.withdraw()
-		case <-x.watch.Changed():
-		case <-reread.C:
-		case <-place.C:
-			place.Reset(x.r.opts.Recheck)
-			if _, waits := x.flight.Ahead(); waits || x.placed {
-				x.saveProgress()
-			}
-			continue
-		case <-expired.C:
-			x.expire()
-			return
-		}
-		if !x.sync() {
-			return
-		}
-	}
-}
-
 // expire gives the call up, since nobody may see its outcome any more.
 func (x *run) expire() {
 	x.span.AddEvent(tracing.Expired)
 	x.flight.Cancel(errExpired)
 }
 
-// timerAt fires at a moment of the given clock; never for the zero moment.
-func timerAt(at, now time.Time) *time.Timer {
-	t := time.NewTimer(max(at.Sub(now), 0))
-	if at.IsZero() {
-		t.Stop()
+// showProgress shows newer progress as soon as it may be.
+func (x *run) showProgress() {
+	wait := x.r.opts.ProgressEvery - time.Since(x.saved)
+	switch {
+	case wait <= 0:
+		x.due, x.saved = false, time.Now()
+		x.saveProgress()
+	case !x.due:
+		x.due = true
+		time.AfterFunc(wait, func() { x.tell(advance) })
 	}
-	return t
 }
 
 // saveProgress shows how far the call is. A write that fails is not missed: the
@@ -208,8 +155,8 @@ func (x *run) forget(key string) {
 func (x *run) cancel() {
 	x.flight.Cancel(errCancelled)
 	select {
-	case end := <-x.ended:
-		x.settle(end)
+	case <-x.ended:
+		x.settle(x.how)
 	case <-time.After(x.r.opts.CancelGrace):
 		x.settle(&ended{err: errCancelled})
 	}

@@ -1,10 +1,15 @@
 package taskrun
 
 import (
+	"runtime"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"taskgate/internal/bubble"
+	"taskgate/upstream"
+	"taskgate/wire"
 )
 
 // What costs the store something is that a task changes, not that it is there.
@@ -27,6 +32,53 @@ func TestIdleTasksCostTheStoreNothing(t *testing.T) {
 		t.Error("not even heartbeats were counted")
 	}
 	check(t, "operations of the store with many idle tasks", many, few)
+}
+
+// A call in the background has one goroutine, that of its upstream.
+func TestIdleTasksHaveOneGoroutineEach(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		const tasks = 20
+		r := w.replica()
+		var up []*played
+		for n := range tasks {
+			r.call(atOnce).handle()
+			up = append(up, w.nth(n+1))
+		}
+		up[0].progress(`{"progress":1}`)
+		up[1].asks(`{}`)
+		bubble.Advance(time.Minute)
+		all := make([]byte, 1<<20)
+		stacks := string(all[:runtime.Stack(all, true)])
+		check(t, "goroutines of calls", strings.Count(stacks, "taskrun.(*run).dispatch("), tasks)
+		check(t, "goroutines of records", strings.Count(stacks, "taskrun.(*run).follow("), 0)
+	})
+}
+
+// However many bring news at the same moment, nothing is left lying until the
+// record is looked at anyway.
+func TestNoNewsIsLeftLying(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		r := w.replica()
+		note, yes := object(t, `{"progress":1}`), object(t, `{"action":"accept"}`).Bytes()
+		for n := range 20 {
+			id := r.call().handle()
+			up, began := w.nth(n+1), time.Now()
+			var busy sync.WaitGroup
+			for range 4 {
+				busy.Go(func() {
+					up.handler.Progress(note)
+					if _, err := up.handler.Ask(up.ctx, upstream.Question{Method: wire.MethodElicit, Params: wire.Raw(`{}`)}); err != nil {
+						t.Errorf("a question: %v", err)
+					}
+				})
+			}
+			for _, q := range r.get(id).PendingInputs() {
+				busy.Go(func() { _ = r.Update(t.Context(), ann, id, wire.Object{}.With(q.Name, yes)) })
+			}
+			busy.Wait()
+			check(t, "time that questions and answers took", time.Since(began), 0)
+		}
+	})
 }
 
 // A store that loses what it was to tell delays an answer, no more.

@@ -25,36 +25,32 @@ func substitute(method string, then policy.InputExpiry) (answer wire.Raw, ok boo
 }
 
 // limitAnswer starts the time for the answer to a question.
-func (x *run) limitAnswer(key string) {
+func (x *run) limitAnswer(a *ask) {
 	after := x.call.Decision.InputTimeout.After
 	if after == 0 {
 		return
 	}
-	if x.overdue == nil {
-		x.overdue, x.followed = make(chan string), make(chan struct{})
-	}
-	overdue, followed := x.overdue, x.followed
-	time.AfterFunc(after, func() {
-		select {
-		case overdue <- key:
-		case <-followed:
-		}
-	})
+	a.until = time.Now().Add(after)
+	time.AfterFunc(after, x.wake)
 }
 
-// answerOverdue is what becomes of a legacy upstream's question at that time.
-func (x *run) answerOverdue(key string) {
-	a := x.pending[key]
-	then := x.call.Decision.InputTimeout.Then
-	if a == nil {
-		return // answered
+// answerOverdue is what becomes of a legacy upstream's questions at that time.
+func (x *run) answerOverdue() {
+	for key, a := range x.pending {
+		if !a.until.IsZero() && time.Until(a.until) <= 0 {
+			x.answerInstead(key, a)
+		}
 	}
+}
+
+func (x *run) answerInstead(key string, a *ask) {
+	then := x.call.Decision.InputTimeout.Then
 	if then == policy.Fail {
 		x.flight.Cancel(errInputTimeout)
 		return
 	}
 	if answer, ok := substitute(a.Method, then); ok {
-		_, _ = x.update(func(rec *taskroute.Record) error { // the loop's next sync delivers it
+		_, _ = x.update(func(rec *taskroute.Record) error { // the sync that comes next delivers it
 			_, err := rec.Answer(wire.Object{}.With(key, answer), x.r.opts.Now())
 			return err
 		})

@@ -15,7 +15,7 @@ import (
 // Keep implements upstream.Keeper. The record has the token with its next write.
 func (x *run) Keep(token wire.Raw) {
 	x.token.Store(&token)
-	x.advance()
+	x.tell(advance)
 }
 
 func (x *run) lastToken() wire.Raw {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 // goroutines share it: the connector's, which only reports (the methods of
 // upstream.Handler, and dispatch), and one that decides. The latter is the
 // client's own goroutine at first (attend) and, once there is a record, one in
-// the background (follow).
+// the background that is there only while there is news (follow).
 type run struct {
 	r       *Runner
 	call    Call
@@ -28,14 +29,17 @@ type run struct {
 	idle    budget                   // between two signs of life
 	observe atomic.Pointer[Observer] // nil once nobody waits
 
-	ended    chan *ended // the connector is done; capacity 1, sent once
-	asked    chan *ask
-	progress chan struct{} // capacity 1: message or token is new
+	mail     mailbox
+	ended    chan struct{} // closed when the connector is done
+	how      *ended        // it has ended, by then
+	asked    chan struct{} // capacity 1: there is something in asks
 	message  atomic.Pointer[string]
 	token    atomic.Pointer[wire.Raw] // by which the call can be found again; nil: it cannot
 	hasAsked atomic.Bool
-	sent     time.Time     // of the connector's goroutine; zero while it waits for its turn
-	nudge    chan struct{} // capacity 1: something else is new, look
+	asking   sync.Mutex
+	asks     []*ask      // under asking: questions that nobody has taken yet
+	hasTurn  atomic.Bool // or needs none
+	sent     time.Time   // of the connector's goroutine; zero while it waits for its turn
 
 	resuming wire.Raw    // the token that an earlier holder of the record left; nil: the call is sent
 	promised bool        // its client was promised an outcome before it was sent, perhaps by another replica
@@ -43,18 +47,20 @@ type run struct {
 	again    atomic.Bool // policy lets the call be sent again
 
 	// Of the deciding goroutine alone.
-	id       string // of the record; "" while there is none
-	holder   string // the incarnation that holds it
-	epoch    int64
-	rounds   int // questions in the record
-	expires  time.Time
-	placed   bool              // the record shows a place in the queue
-	pending  map[string]*ask   // asked of the client, by key; nil before there is one
-	overdue  chan string       // keys of questions whose time is over; nil before there is a limit
-	followed chan struct{}     // closed when follow returns; nil like overdue
-	known    map[string]string // keys of what the call had asked before it was resumed, by the upstream's id
-	watch    *taskroute.Watcher
-	span     trace.Span // of the time with the record
+	id      string // of the record; "" while there is none
+	holder  string // the incarnation that holds it
+	epoch   int64
+	rounds  int // questions in the record
+	expires time.Time
+	reread  time.Time         // when the record is to be read whatever happens
+	alarm   *time.Timer       // for look
+	saved   time.Time         // when progress was last written
+	due     bool              // newer progress will be
+	placed  bool              // the record shows a place in the queue
+	pending map[string]*ask   // asked of the client, by key; nil before there is one
+	known   map[string]string // keys of what the call had asked before it was resumed, by the upstream's id
+	watch   *taskroute.Watcher
+	span    trace.Span // of the time with the record
 }
 
 // ended is how the connector's work came to its end.
@@ -69,6 +75,7 @@ type ask struct {
 	upstream.Question
 	answer chan answer     // capacity 1, sent once
 	gone   <-chan struct{} // closed when nobody wants the answer any more
+	until  time.Time       // when the time for the answer is over; zero: never
 }
 
 type answer struct {
@@ -79,8 +86,9 @@ type answer struct {
 func (r *Runner) newRun(ctx context.Context, c Call, observe Observer) (*run, context.Context) {
 	x := &run{
 		r: r, call: c, span: noSpan(),
-		ended: make(chan *ended, 1), asked: make(chan *ask), progress: make(chan struct{}, 1), nudge: make(chan struct{}, 1),
+		ended: make(chan struct{}), asked: make(chan struct{}, 1),
 	}
+	x.mail.add(0) // who calls is awake
 	x.flight, ctx = r.coord.Begin(ctx, about(&x.call))
 	x.whole = newBudget(c.Decision.Timeout, x.flight.Cancel, errTimeout)
 	x.idle = newBudget(c.Decision.IdleTimeout, x.flight.Cancel, errIdle)
@@ -101,6 +109,9 @@ func (x *run) dispatch(ctx context.Context, params wire.Object) {
 	sent := x.begin(ctx, params)
 	sent.Wait()
 	x.report(ctx, x.outcome(ctx, params, sent))
+	if x.mail.add(changed) {
+		x.follow()
+	}
 }
 
 // report tells how the call has ended.
@@ -112,7 +123,8 @@ func (x *run) report(ctx context.Context, end ended) {
 	x.whole.close()
 	x.idle.close()
 	x.flight.End()
-	x.ended <- &end
+	x.how = &end
+	close(x.ended)
 }
 
 func (x *run) send(ctx context.Context, id uint64, params wire.Object) upstream.Pending[upstream.Reply] {
@@ -163,15 +175,7 @@ func (x *run) Progress(params wire.Object) {
 	}
 	text := progressText(params)
 	x.message.Store(&text)
-	x.advance()
-}
-
-// advance lets the record follow, in its time.
-func (x *run) advance() {
-	select {
-	case x.progress <- struct{}{}:
-	default:
-	}
+	x.tell(advance)
 }
 
 // Notify implements upstream.Handler. SEP-2663 has no place for other
@@ -189,11 +193,7 @@ func (x *run) Ask(ctx context.Context, q upstream.Question) (wire.Raw, *wire.Err
 	x.hasAsked.Store(true)
 	withdrawn := make(chan struct{})
 	a := &ask{Question: q, answer: make(chan answer, 1), gone: withdrawn}
-	select {
-	case x.asked <- a:
-	case <-ctx.Done():
-		return nil, gone
-	}
+	x.ask(a)
 	select {
 	case got := <-a.answer:
 		return got.result, got.err
@@ -203,14 +203,6 @@ func (x *run) Ask(ctx context.Context, q upstream.Question) (wire.Raw, *wire.Err
 			x.wake()
 		}
 		return nil, gone
-	}
-}
-
-// wake makes the deciding goroutine look for what has changed.
-func (x *run) wake() {
-	select {
-	case x.nudge <- struct{}{}:
-	default:
 	}
 }
 

@@ -101,7 +101,7 @@ func (r *Runner) lead(ctx context.Context, c Call, observe Observer, key, instea
 		_ = r.notShared(err)
 	}
 	r.crew.run(func() { x.dispatch(callCtx, x.call.Params) })
-	r.busy.Go(x.follow)
+	x.keep()
 	defer x.observe.Store(nil)
 	out, err := r.heldBy(&c, rec.ID).await(ctx)
 	return out, true, err
