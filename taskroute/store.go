@@ -90,8 +90,7 @@ func (s *Store) Create(ctx context.Context, r *Record) error {
 	if err := s.backend.Create(ctx, d, newNonce()); err != nil {
 		return fmt.Errorf("create task: %w", err)
 	}
-	r.Revision, r.dirty = 1, 0
-	s.notice(r)
+	r.Revision, r.dirty = 1, 0 // nobody can have waited for it, and its maker knows
 	return nil
 }
 

@@ -34,6 +34,18 @@ func TestIdleTasksCostTheStoreNothing(t *testing.T) {
 	check(t, "operations of the store with many idle tasks", many, few)
 }
 
+// A task that is made and left alone is written, and not read.
+func TestNewTaskIsNotRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		r := w.replica()
+		r.call().handle()
+		r.call(atOnce).handle()
+		bubble.Advance(5 * time.Minute)
+		check(t, "created", w.store.count("create"), 2)
+		check(t, "read", w.store.count("get"), 0)
+	})
+}
+
 // A call in the background has one goroutine, that of its upstream.
 func TestIdleTasksHaveOneGoroutineEach(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
