@@ -44,7 +44,7 @@ func (x *run) continueFrom(rec *taskroute.Record) {
 
 // resume waits for no turn: the upstream runs the call already.
 func (x *run) resume(ctx context.Context, params wire.Object) (upstream.Reply, error) {
-	reply, err := x.r.upstreams[x.call.Upstream].Resume(ctx, x.resuming, x.call.toUpstream(x.flight.ID, params), x)
+	reply, err := x.r.upstreams[x.call.Upstream].Resume(ctx, x.resuming, x.call.toUpstream(x.flight.ID, x.flight.Principal, params), x)
 	if err == nil {
 		x.r.metrics.resumed.Inc()
 	}
@@ -132,7 +132,7 @@ func (r *Runner) stopOrphan(ctx context.Context, rec *taskroute.Record, dead str
 		cancel() // so that resuming it is cancelling it
 		flight, _ := r.coord.Begin(ctx, about(&call))
 		defer flight.End()
-		_, _ = r.upstreams[call.Upstream].Resume(over, rec.State.Resume, call.toUpstream(flight.ID, call.Params), nobody{})
+		_, _ = r.upstreams[call.Upstream].Resume(over, rec.State.Resume, call.toUpstream(flight.ID, flight.Principal, call.Params), nobody{})
 	})
 	return nil
 }

@@ -90,8 +90,9 @@ func (r *Runner) newRun(ctx context.Context, c Call, observe Observer) (*run, co
 	}
 	x.mail.add(0) // who calls is awake
 	x.flight, ctx = r.coord.Begin(ctx, about(&x.call))
-	x.whole = newBudget(c.Decision.Timeout, x.flight.Cancel, errTimeout)
-	x.idle = newBudget(c.Decision.IdleTimeout, x.flight.Cancel, errIdle)
+	cancel := x.flight.Cancel
+	x.whole = newBudget(c.Decision.Timeout, cancel, errTimeout)
+	x.idle = newBudget(c.Decision.IdleTimeout, cancel, errIdle)
 	if observe != nil {
 		x.observe.Store(&observe)
 	}
@@ -128,7 +129,7 @@ func (x *run) report(ctx context.Context, end ended) {
 }
 
 func (x *run) send(ctx context.Context, id uint64, params wire.Object) upstream.Pending[upstream.Reply] {
-	return x.r.upstreams[x.call.Upstream].Send(ctx, x.call.toUpstream(id, params), x)
+	return x.r.upstreams[x.call.Upstream].Send(ctx, x.call.toUpstream(id, x.flight.Principal, params), x)
 }
 
 // measure tells how long the call took. A call that asked took as long as people
@@ -140,11 +141,11 @@ func (x *run) measure(end ended, cause error) {
 	}
 }
 
-func (c *Call) toUpstream(id uint64, params wire.Object) upstream.Request {
+func (c *Call) toUpstream(id uint64, principal string, params wire.Object) upstream.Request {
 	return upstream.Request{
 		ID: id, Method: c.method(), Params: params,
 		ClientInfo: c.Meta.ClientInfo, Capabilities: c.Meta.Capabilities,
-		LogLevel: c.Meta.LogLevel, Principal: c.Owner.String(), Header: c.Header,
+		LogLevel: c.Meta.LogLevel, Principal: principal, Header: c.Header,
 	}
 }
 
