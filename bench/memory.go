@@ -131,11 +131,16 @@ func many[T any](n int, f func(i int) (T, error)) ([]T, error) {
 	return all, errors.Join(errs...)
 }
 
-// waitIdle waits until the gateway runs no more than the one call that is watched.
+// waitIdle waits until the gateway runs no more than the one call that is watched,
+// and the goroutines are gone which have waited a second for further ones.
 func waitIdle(ctx context.Context, gateway *rig.Process) error {
 	for {
-		n, err := metric(ctx, gateway, "taskgate_records_running")
-		if err != nil || n <= 1 {
+		running, err := metric(ctx, gateway, "taskgate_records_running")
+		if err != nil {
+			return err
+		}
+		goroutines, err := metric(ctx, gateway, "go_goroutines")
+		if err != nil || running <= 1 && goroutines < 200 {
 			return err
 		}
 		select {
