@@ -149,6 +149,7 @@ func (h *Handler) readBody(w http.ResponseWriter, req *http.Request) ([]byte, er
 	body, err := h.bodies.ReadAll(from, req.ContentLength)
 	if err == nil {
 		_ = rc.SetReadDeadline(time.Time{})
+		_ = req.Body.Close() // else net/http looks for more of it before the answer
 		return body, nil
 	}
 	if errors.As(err, new(*http.MaxBytesError)) {
