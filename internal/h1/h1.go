@@ -192,7 +192,11 @@ func (x *Exchange) end(whole bool) {
 	})
 }
 
-// written tells whether all of the request is out.
+// moment is how long a request may still be on its way when the response has come.
+const moment = 100 * time.Millisecond
+
+// written tells whether all of the request is out. A server that has answered has read
+// it, mostly, and who writes it is about to see that.
 func (x *Exchange) written() bool {
 	if x.sent == nil {
 		return true
@@ -200,7 +204,7 @@ func (x *Exchange) written() bool {
 	select {
 	case err := <-x.sent:
 		return err == nil
-	default:
+	case <-time.After(moment):
 		return false
 	}
 }
