@@ -88,12 +88,18 @@ func howMany() (int, error) {
 // footprint is what a gateway needs: of the machine, and that it cannot give back.
 type footprint struct{ rss, live int64 }
 
-// settled has the gateway collect its garbage first.
+// settled has the gateway collect its garbage first, and leaves it the time in which
+// Go gives back to the system what is free.
 func settled(ctx context.Context, gateway *rig.Process) (footprint, error) {
 	for range 2 { // what the first one finalizes, the second one frees
 		if _, err := fetch(ctx, gateway, "/debug/pprof/heap?gc=1"); err != nil {
 			return footprint{}, err
 		}
+	}
+	select {
+	case <-time.After(3 * time.Second):
+	case <-ctx.Done():
+		return footprint{}, ctx.Err()
 	}
 	heap, err := metric(ctx, gateway, "go_memstats_heap_alloc_bytes")
 	if err != nil {
