@@ -3,28 +3,27 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 const (
-	// maxFlights is how many pipelines of writers are on their way at a time. More
+	// maxFlights is how many writers' round trips are on their way at a time. More
 	// of them would only wait at the server, which runs one command after the other.
-	maxFlights = 4
-	// maxAboard bounds the commands of a shared flight: the server lets nobody else
+	maxFlights = 2
+	// maxAboard bounds the writes of a shared flight: the server lets nobody else
 	// in between.
-	maxAboard = 96
+	maxAboard = 32
 	// maxShared is how large a document may be, in bytes, that others wait for.
 	maxShared = 16 << 10
 )
 
-// combiner sends the pipelines of writers. Those that come while maxFlights are on
-// their way go together in the next one, which spares both ends calls of the
-// system and wake-ups; who comes when there is room waits for nobody.
+// combiner sends writes. Those that come while maxFlights are on their way go
+// together in the next one, which spares both ends calls of the system, wake-ups and
+// commands; who comes when there is room waits for nobody.
 type combiner struct {
-	client  redis.UniversalClient
+	fly     func(context.Context, []*write) // sends them, and says in each what became of it
 	timeout time.Duration
 
 	mu      sync.Mutex
@@ -32,23 +31,21 @@ type combiner struct {
 	waiting []*flight // all but the last are full
 }
 
-// flight is a pipeline of several writers.
+// flight is a round trip of several writers.
 type flight struct {
-	seats  [][]redis.Cmder // those of one writer each; nil: it has given up
-	aboard int             // commands
+	seats  []*write // of one writer each; nil: it has given up
 	sent   bool
-	landed chan struct{} // closed when the commands have their replies
-	err    error
+	landed chan struct{} // closed when all have their replies
 }
 
-// send sends p. When ctx is cancelled nothing is sent, or it has been and is waited
-// for; when its time is over, it may still be sent.
-func (c *combiner) send(ctx context.Context, p redis.Pipeliner) error {
-	cmds := p.Cmds()
-	f, seat := c.board(cmds)
+// send sends w. When ctx is cancelled nothing is sent, or it has been and is waited
+// for; when its time is over, it may still be sent, and w is not to be used again.
+func (c *combiner) send(ctx context.Context, w *write) error {
+	f, seat := c.board(w)
 	if f == nil {
 		defer c.next()
-		return exec(ctx, p)
+		c.fly(ctx, []*write{w})
+		return w.err
 	}
 	select {
 	case <-f.landed:
@@ -58,22 +55,22 @@ func (c *combiner) send(ctx context.Context, p redis.Pipeliner) error {
 		}
 		<-f.landed
 	}
-	return outcome(cmds, f.err)
+	return w.err
 }
 
-// board finds the commands a seat in a flight that waits; nil: they may go at once.
-func (c *combiner) board(cmds []redis.Cmder) (f *flight, seat int) {
+// board finds w a seat in a flight that waits; nil: it may go at once.
+func (c *combiner) board(w *write) (f *flight, seat int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.flights < maxFlights {
 		c.flights++
 		return nil, 0
 	}
-	if n := len(c.waiting); n == 0 || c.waiting[n-1].aboard+len(cmds) > maxAboard {
+	if n := len(c.waiting); n == 0 || len(c.waiting[n-1].seats) == maxAboard {
 		c.waiting = append(c.waiting, &flight{landed: make(chan struct{})})
 	}
 	f = c.waiting[len(c.waiting)-1]
-	f.seats, f.aboard = append(f.seats, cmds), f.aboard+len(cmds)
+	f.seats = append(f.seats, w)
 	return f, len(f.seats) - 1
 }
 
@@ -97,37 +94,14 @@ func (c *combiner) next() {
 	}
 	f := c.waiting[0]
 	c.waiting, f.sent = c.waiting[1:], true
-	go c.fly(f)
+	go c.depart(f)
 }
 
-// fly sends what all of them have written, whoever gives up meanwhile.
-func (c *combiner) fly(f *flight) {
+// depart sends what is aboard, whoever gives up meanwhile.
+func (c *combiner) depart(f *flight) {
 	defer c.next()
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
-	p := c.client.Pipeline()
-	for _, cmds := range f.seats {
-		_ = p.BatchProcess(ctx, cmds...) // puts them there, no more
-	}
-	f.err = exec(ctx, p)
+	c.fly(ctx, slices.DeleteFunc(f.seats, func(w *write) bool { return w == nil }))
 	close(f.landed)
-}
-
-func exec(ctx context.Context, p redis.Pipeliner) error {
-	cmds, err := p.Exec(ctx)
-	return outcome(cmds, err)
-}
-
-// outcome is what became of some commands of a pipeline that has ended with err:
-// what the server says to those of another is none of theirs.
-func outcome(cmds []redis.Cmder, err error) error {
-	for _, cmd := range cmds {
-		if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) {
-			return err
-		}
-	}
-	if reply := redis.Error(nil); errors.As(err, &reply) {
-		return nil
-	}
-	return err
 }

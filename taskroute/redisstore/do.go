@@ -20,29 +20,22 @@ const (
 // again by their nonce. build is called for each try and keeps the commands
 // whose replies it wants.
 func (s *Store) do(ctx context.Context, build func(redis.Pipeliner)) error {
-	return s.repeat(ctx, exec, build)
+	return s.repeat(ctx, func(ctx context.Context) error {
+		p := s.client.Pipeline()
+		build(p)
+		return exec(ctx, p)
+	})
 }
 
-// share is do for what is small, and not read: it may go with that of others. What
-// build puts in must stay as it is, also when ctx ends first.
-func (s *Store) share(ctx context.Context, build func(redis.Pipeliner)) error {
-	if s.cluster || s.copies > 0 { // each command has a server, or a WAIT, of its own
-		return s.do(ctx, build)
-	}
-	return s.repeat(ctx, s.writers.send, build)
-}
-
-// sender sends a pipeline once.
-type sender func(context.Context, redis.Pipeliner) error
-
-func (s *Store) repeat(ctx context.Context, send sender, build func(redis.Pipeliner)) error {
+// repeat calls once, which sends something, while there is hope and time.
+func (s *Store) repeat(ctx context.Context, once func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	for wait := firstWait; ; wait = min(2*wait, maxWait) {
-		err := s.try(bounded, send, build)
+		err := s.try(bounded, once)
 		if err == nil || !passes(err) {
 			return err
 		}
@@ -57,24 +50,41 @@ func (s *Store) repeat(ctx context.Context, send sender, build func(redis.Pipeli
 	}
 }
 
-// try sends the pipeline once. A script that the server has forgotten is given
-// to it again; that is not a failure.
-func (s *Store) try(ctx context.Context, send sender, build func(redis.Pipeliner)) error {
-	err := send(ctx, s.pipeline(build))
-	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
+// try calls once. A script that the server has forgotten is given to it again;
+// that is not a failure.
+func (s *Store) try(ctx context.Context, once func(context.Context) error) error {
+	err := once(ctx)
+	if err == nil || !redis.HasErrorPrefix(err, "NOSCRIPT") {
 		return err
 	}
 	if err := s.loadScripts(ctx); err != nil {
 		return err
 	}
-	return send(ctx, s.pipeline(build))
+	return once(ctx)
 }
 
-func (s *Store) pipeline(build func(redis.Pipeliner)) redis.Pipeliner {
-	p := s.client.Pipeline()
-	build(p)
-	return p
+func exec(ctx context.Context, p redis.Pipeliner) error {
+	cmds, err := p.Exec(ctx)
+	return outcome(cmds, err)
 }
+
+// outcome is what became of some commands of a pipeline that has ended with err: what
+// the server says to others is none of theirs. A key that holds nothing, or nothing of
+// ours, is told to who reads the reply.
+func outcome(cmds []redis.Cmder, err error) error {
+	for _, cmd := range cmds {
+		if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) && !isForeign(err) {
+			return err
+		}
+	}
+	if reply := redis.Error(nil); errors.As(err, &reply) {
+		return nil
+	}
+	return err
+}
+
+// isForeign tells that a key holds what none of ours does.
+func isForeign(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
 
 // passes tells the errors that may be over soon: trouble on the way, and the
 // replies of a server that starts, fails over or is busy.

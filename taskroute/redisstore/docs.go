@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -24,33 +25,33 @@ func (s *Store) Create(ctx context.Context, d taskroute.Doc, nonce string) error
 	}
 	x := s.index(d)
 	if s.cluster {
-		if err := s.enter(ctx, d, x); err != nil {
+		if err := s.admit(ctx, d, x); err != nil {
 			return err
 		}
 	}
-	var stored *redis.Cmd
-	var copied *redis.IntCmd
-	err := s.write(ctx, d.Size(), func(p redis.Pipeliner) {
-		s.hold(ctx, p, d, x, 1)
-	}, func(p redis.Pipeliner) {
-		args := append(s.docArgs(d, x, nonce), d.Size(), d.Limit.Open, d.Limit.Bytes, x.written, s.awaitedOn(d), s.hintOf(d))
-		stored = createScript.EvalSha(ctx, p, s.docKeys(d), appendParts(args, d)...)
-		copied = s.waitForCopies(ctx, p)
-	})
+	text, apart := newRecord(d, x.String(), nonce)
+	keys := []string{s.keys.task(d.ID), s.keys.tomb(d.ID)}
+	args := append(s.docArgs(d, x, nonce), text, hourOf(d.ExpiresAt), d.Size(), d.Limit.Open, d.Limit.Bytes, x.written)
+	args = append(args, s.awaited(d)...)
+	for _, p := range apart {
+		keys, args = append(keys, s.keys.part(d.ID, p)), append(args, steady(d, p))
+	}
+	copied := s.waitForCopies(ctx)
+	w, err := s.put(ctx, d.Size(), write{entry: entryOf(d, x, 1), script: createScript, keys: append(keys, s.ownKeys(d)...), args: args, copied: copied})
 	switch {
 	case redis.IsOOMError(err):
 		return fmt.Errorf("%w: %w", taskroute.ErrFull, err)
 	case err != nil:
-		return err
+		return unreadable(err)
 	}
-	if err := created(stored, d); err != nil {
+	if err := created(w.reply, d); err != nil {
 		if x.isHeld() && errors.As(err, new(*taskroute.OverLimitError)) {
 			s.unhold(ctx, x.holder, []any{d.ID, rank(d.ExpiresAt, 1)})
 		}
 		return err
 	}
-	if n := copied.Val(); n < int64(s.copies) {
-		return fmt.Errorf("%d of the %d replicas that waitReplicas wants have the task", n, s.copies)
+	if copied != nil && copied.Val() < int64(s.copies) {
+		return fmt.Errorf("%d of the %d replicas that waitReplicas wants have the task", copied.Val(), s.copies)
 	}
 	return nil
 }
@@ -63,33 +64,31 @@ const (
 )
 
 // created reads their reply.
-func created(reply *redis.Cmd, d taskroute.Doc) error {
-	values, err := reply.Int64Slice()
-	if err != nil {
-		return err
-	}
-	switch values[0] {
+func created(reply []any, d taskroute.Doc) error {
+	switch status, _ := reply[0].(int64); status {
 	case createDone:
 		return nil
 	case createExists:
 		return taskroute.ErrExists
 	case createOverLimit:
-		if err := d.Within(taskroute.Usage{Open: int(values[1]), Bytes: values[2]}); err != nil {
+		open, _ := reply[1].(int64)
+		bytes, _ := reply[2].(int64)
+		if err := d.Within(taskroute.Usage{Open: int(open), Bytes: bytes}); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("create script returned %d", values)
+	return fmt.Errorf("create script returned %v", reply)
 }
 
 // waitForCopies has the pipeline, all of which goes over one connection, end when
 // enough replicas have what was written, also when that was in an earlier try; or
-// after a part of the time that there is, so that one try can still follow.
-func (s *Store) waitForCopies(ctx context.Context, p redis.Pipeliner) *redis.IntCmd {
-	copied := redis.NewIntCmd(ctx, "wait", s.copies, (s.timeout / 4).Milliseconds())
-	if s.copies > 0 {
-		_ = p.Process(ctx, copied) // it is sent with the others
+// after a part of the time that there is, so that one try can still follow. It is nil
+// when there need be none.
+func (s *Store) waitForCopies(ctx context.Context) *redis.IntCmd {
+	if s.copies == 0 {
+		return nil
 	}
-	return copied
+	return redis.NewIntCmd(ctx, "wait", s.copies, (s.timeout / 4).Milliseconds())
 }
 
 // The statuses that replace.lua returns.
@@ -103,28 +102,24 @@ const (
 // Replace implements taskroute.Backend.
 func (s *Store) Replace(ctx context.Context, prev uint64, d taskroute.Doc, nonce string) error {
 	x := s.index(d)
-	args := append(s.docArgs(d, x, nonce), prev, taskroute.NonceMemory, s.keys.changed(), s.hintOf(d), rank(d.ExpiresAt, prev))
-	args = appendParts(args, d)
-	var stored *redis.Cmd
-	err := s.write(ctx, d.Size(), func(p redis.Pipeliner) {
-		s.hold(ctx, p, d, x, prev+1)
-		s.tell(ctx, p, d)
-	}, func(p redis.Pipeliner) {
-		stored = replaceScript.EvalSha(ctx, p, s.replaceKeys(d), args...)
+	args := append(s.docArgs(d, x, nonce), prev, taskroute.NonceMemory, s.keys.changed(), s.hintOf(d), rank(d.ExpiresAt, prev), maxInside)
+	for p, part := range d.Parts {
+		if part != nil {
+			args = append(args, parts[p], steady(d, taskroute.Part(p)))
+		}
+	}
+	w, err := s.put(ctx, d.Size(), write{
+		entry: entryOf(d, x, prev+1), script: replaceScript, keys: s.replaceKeys(d), args: args,
 	})
 	if err != nil {
-		return err
+		return unreadable(err)
 	}
-	reply, err := stored.Slice()
-	if err != nil {
-		return err
-	}
-	status, _ := reply[0].(int64)
+	status, _ := w.reply[0].(int64)
 	switch status {
 	case replaceDone:
 		if s.cluster {
-			s.letGo(ctx, d, reply, prev)
-			s.settle(ctx, d, x, reply)
+			s.letGo(ctx, d, w.reply, prev)
+			s.settle(ctx, d, x, w.reply)
 		}
 		return nil
 	case replaceAgain:
@@ -137,48 +132,35 @@ func (s *Store) Replace(ctx context.Context, prev uint64, d taskroute.Doc, nonce
 	return fmt.Errorf("replace script returned status %d", status)
 }
 
-// write sends the index entries and the record, of the given size: in one round
-// trip where one server has them all, since it runs them in order; in two where it
-// may not.
-func (s *Store) write(ctx context.Context, size int64, indexes, record func(redis.Pipeliner)) error {
-	if !s.cluster {
-		do := s.do
-		if size <= maxShared {
-			do = s.share
-		}
-		return do(ctx, func(p redis.Pipeliner) { indexes(p); record(p) })
+// unreadable is err, as ErrUnreadable where it says so.
+func unreadable(err error) error {
+	if isForeign(err) || redis.HasErrorPrefix(err, "UNREADABLE") {
+		return fmt.Errorf("%w: %w", taskroute.ErrUnreadable, err)
 	}
-	if err := s.do(ctx, indexes); err != nil {
-		return err
-	}
-	return s.do(ctx, record)
+	return err
 }
 
 func (s *Store) index(d taskroute.Doc) index {
 	return index{open: d.Open, runnable: d.Runnable, written: s.clock.millis(), holder: d.Holder}
 }
 
-// docKeys are the document's, and those of its owner where one server has both.
-func (s *Store) docKeys(d taskroute.Doc) []string {
-	keys := []string{s.keys.task(d.ID), s.keys.tomb(d.ID)}
-	if s.cluster {
-		return keys
-	}
-	return append(keys, s.ownKeys(d)...)
-}
-
-// replaceKeys are those, and what the keys of held documents begin with, where one
-// server has them all: only the script knows who has held the document.
+// replaceKeys are the document's, those of its owner, and what the keys of held
+// documents begin with, where one server has them all: only the script knows who has
+// held the document.
 func (s *Store) replaceKeys(d taskroute.Doc) []string {
-	keys := []string{s.keys.task(d.ID), s.keys.tomb(d.ID)}
+	keys := append(make([]string, 0, 10), s.keys.task(d.ID), s.keys.tomb(d.ID))
+	for p := range taskroute.NumParts {
+		keys = append(keys, s.keys.part(d.ID, p))
+	}
 	if s.cluster {
 		return keys
 	}
 	return append(append(keys, s.keys.held("")), s.ownKeys(d)...)
 }
 
+// ownKeys are those of the document's owner, where one server has them too.
 func (s *Store) ownKeys(d taskroute.Doc) []string {
-	if d.Owner == "" {
+	if d.Owner == "" || s.cluster {
 		return nil
 	}
 	return s.keys.own(d.Owner)
@@ -186,7 +168,11 @@ func (s *Store) ownKeys(d taskroute.Doc) []string {
 
 // docArgs are the arguments that both scripts begin with.
 func (s *Store) docArgs(d taskroute.Doc, x index, nonce string) []any {
-	return []any{nonce, x.String(), millis(d.ExpiresAt), millis(d.ForgetAt), d.Owner, d.ID}
+	forget := millis(d.ForgetAt)
+	if !d.ForgetAt.After(d.ExpiresAt) {
+		forget = 0
+	}
+	return append(make([]any, 0, 20), nonce, x.String(), millis(d.ExpiresAt), forget, d.Owner, d.ID)
 }
 
 // millis is a time as the scripts have it; 0: never.
@@ -197,65 +183,80 @@ func millis(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// appendParts copies the parts: a caller who has given up may change its own while
-// what it has written is still on its way.
-func appendParts(args []any, d taskroute.Doc) []any {
-	shared := d.Size() <= maxShared
-	for p, part := range d.Parts {
-		if part != nil {
-			if shared {
-				part = slices.Clone(part)
-			}
-			args = append(args, fields[p], part)
-		}
+// steady is a part that nobody changes: a caller who has given up may change its own
+// while what it has written is still on its way with that of others.
+func steady(d taskroute.Doc, p taskroute.Part) []byte {
+	if d.Size() <= maxShared {
+		return slices.Clone(d.Parts[p])
 	}
-	return args
+	return d.Parts[p]
 }
 
 // Get implements taskroute.Backend.
-func (s *Store) Get(ctx context.Context, id string, parts ...taskroute.Part) (taskroute.Doc, error) {
-	names := append(make([]string, 0, 1+len(parts)), "rev")
-	for _, p := range parts {
-		names = append(names, fields[p])
+func (s *Store) Get(ctx context.Context, id string, wanted ...taskroute.Part) (taskroute.Doc, error) {
+	keys := append(make([]string, 0, 1+len(wanted)), s.keys.task(id))
+	for _, p := range wanted {
+		keys = append(keys, s.keys.part(id, p))
 	}
-	var hash *redis.SliceCmd
-	var tomb *redis.StringCmd
-	if err := s.do(ctx, func(p redis.Pipeliner) {
-		hash, tomb = p.HMGet(ctx, s.keys.task(id), names...), p.Get(ctx, s.keys.tomb(id))
-	}); err != nil {
+	var found *redis.SliceCmd
+	if err := s.do(ctx, func(p redis.Pipeliner) { found = p.MGet(ctx, keys...) }); err != nil {
 		return taskroute.Doc{}, err
 	}
-	values := hash.Val()
-	rev, ok := values[0].(string)
+	text, ok := found.Val()[0].(string)
 	if !ok {
-		return taskroute.Doc{Owner: tomb.Val()}, taskroute.ErrNotFound
+		return s.absent(ctx, id)
 	}
-	d := taskroute.Doc{ID: id}
-	var err error
-	if d.Revision, err = strconv.ParseUint(rev, 10, 64); err != nil {
-		return taskroute.Doc{}, fmt.Errorf("%w: its revision: %w", taskroute.ErrUnreadable, err)
+	r, err := parseRecord(text)
+	if err != nil {
+		return taskroute.Doc{}, err
 	}
-	for i, p := range parts {
-		if v, ok := values[i+1].(string); ok {
-			d.Parts[p] = []byte(v)
+	d := taskroute.Doc{ID: id, Revision: r.revision}
+	for i, p := range wanted {
+		d.Parts[p] = r.parts[p]
+		if part, ok := found.Val()[1+i].(string); r.apart[p] && ok {
+			d.Parts[p] = []byte(part)
+		} else if r.apart[p] {
+			return taskroute.Doc{}, fmt.Errorf("%w: a part is missing", taskroute.ErrUnreadable)
 		}
 	}
 	return d, nil
 }
+
+// absent tells of a document that is not there whose it was, or that something else is.
+func (s *Store) absent(ctx context.Context, id string) (taskroute.Doc, error) {
+	var kind *redis.StatusCmd
+	var tomb *redis.StringCmd
+	if err := s.do(ctx, func(p redis.Pipeliner) {
+		kind, tomb = p.Type(ctx, s.keys.task(id)), p.Get(ctx, s.keys.tomb(id))
+	}); err != nil {
+		return taskroute.Doc{}, err
+	}
+	switch kind.Val() {
+	case "none":
+		return taskroute.Doc{Owner: tomb.Val()}, taskroute.ErrNotFound
+	case "string": // it has come only now
+		return taskroute.Doc{}, taskroute.ErrNotFound
+	}
+	return taskroute.Doc{}, fmt.Errorf("%w: it is a %s, as earlier versions have written it", taskroute.ErrUnreadable, kind.Val())
+}
+
+// revisionDigits are as many as a revision may have.
+const revisionDigits = 20
 
 // Revisions implements taskroute.Backend.
 func (s *Store) Revisions(ctx context.Context, ids []string) ([]uint64, error) {
 	replies := make([]*redis.StringCmd, len(ids))
 	if err := s.do(ctx, func(p redis.Pipeliner) {
 		for i, id := range ids {
-			replies[i] = p.HGet(ctx, s.keys.task(id), "rev")
+			replies[i] = p.GetRange(ctx, s.keys.task(id), 0, revisionDigits)
 		}
 	}); err != nil {
 		return nil, err
 	}
 	all := make([]uint64, len(ids))
 	for i, reply := range replies {
-		all[i], _ = strconv.ParseUint(reply.Val(), 10, 64) // what is no number is no document of ours
+		revision, _, _ := strings.Cut(reply.Val(), " ")
+		all[i], _ = strconv.ParseUint(revision, 10, 64) // what is no number is no document of ours
 	}
 	return all, nil
 }

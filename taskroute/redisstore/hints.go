@@ -37,12 +37,12 @@ func (s *Store) Hints(ctx context.Context, f func(id string)) error {
 // hintOf is what tells the other replicas of a document.
 func (s *Store) hintOf(d taskroute.Doc) string { return s.self + " " + d.ID }
 
-// awaitedOn is the channel to tell them on that there is a new one; "": on none.
-func (s *Store) awaitedOn(d taskroute.Doc) string {
+// awaited are the channel to tell them on that there is a new one, and how; "": on none.
+func (s *Store) awaited(d taskroute.Doc) []any {
 	if !d.Awaited {
-		return ""
+		return []any{"", ""}
 	}
-	return s.keys.changed()
+	return []any{s.keys.changed(), s.hintOf(d)}
 }
 
 func (s *Store) hint(event any, f func(id string)) {

@@ -9,17 +9,42 @@ import (
 	"taskgate/taskroute"
 )
 
-// hold writes the entry that makes the document, at the given revision, an
-// orphan once its holder is dead. The holder gets its place among the leases too, and
-// gets it last, since one that holds nothing may lose it: it would keep its documents
-// for ever.
-func (s *Store) hold(ctx context.Context, p redis.Pipeliner, d taskroute.Doc, x index, revision uint64) {
-	if !x.isHeld() {
-		return
+// entry is what is written before a document, so that it is never missing.
+type entry struct {
+	id     string
+	holder string // in whose set the document is to be
+	rank   int64  // there; 0: in nobody's
+	tell   string // the holder that is to hear of the document; "": none
+}
+
+// entryOf is that of the document at the given revision.
+func entryOf(d taskroute.Doc, x index, revision uint64) entry {
+	e := entry{id: d.ID, holder: x.holder, tell: d.Tell}
+	if x.isHeld() {
+		e.rank = rank(d.ExpiresAt, revision)
 	}
-	p.ZAddGT(ctx, s.keys.held(x.holder), redis.Z{Score: float64(rank(d.ExpiresAt, revision)), Member: d.ID})
-	if x.holder != "" {
-		p.ZAddNX(ctx, s.keys.leases(), redis.Z{Score: -float64(x.written), Member: x.holder})
+	return e
+}
+
+// enter has documents become orphans once their holders are dead. A holder gets its
+// place among the leases too, and gets it last, since one that holds nothing may lose
+// it: it would keep its documents for ever. And who is to hear of a document does so
+// by its heartbeats.
+func (s *Store) enter(ctx context.Context, p redis.Pipeliner, writes []*write) {
+	held := map[string][]redis.Z{}
+	for _, w := range writes {
+		if w.entry.rank > 0 {
+			held[w.entry.holder] = append(held[w.entry.holder], redis.Z{Score: float64(w.entry.rank), Member: w.entry.id})
+		}
+		if w.entry.tell != "" {
+			tellScript.EvalSha(ctx, p, []string{s.keys.told(w.entry.tell)}, w.entry.id, toldIdle.Milliseconds())
+		}
+	}
+	for holder, entries := range held {
+		p.ZAddGT(ctx, s.keys.held(holder), entries...)
+		if holder != "" {
+			p.ZAddNX(ctx, s.keys.leases(), redis.Z{Score: -float64(s.clock.millis()), Member: holder})
+		}
 	}
 }
 
@@ -43,14 +68,6 @@ const (
 // toldIdle is how long a holder that gives no sign of life is still to be told:
 // longer than any lease.
 const toldIdle = time.Hour
-
-// tell has the holder hear of the document by its heartbeats. Like every entry it
-// is written before the document: so a change is never missing.
-func (s *Store) tell(ctx context.Context, p redis.Pipeliner, d taskroute.Doc) {
-	if d.Tell != "" {
-		tellScript.EvalSha(ctx, p, []string{s.keys.told(d.Tell)}, d.ID, toldIdle.Milliseconds())
-	}
-}
 
 // Heartbeat implements taskroute.Backend.
 func (s *Store) Heartbeat(ctx context.Context, holder string, lease time.Duration) (changed []string, err error) {

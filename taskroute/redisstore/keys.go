@@ -13,10 +13,15 @@ import (
 // keys names everything in Redis. What is in braces decides the slot.
 type keys struct{ prefix string }
 
-// task is a hash: rev, nonces, index and a field per part.
+// task is a string, the record.
 func (k keys) task(id string) string { return k.prefix + "task:{" + id + "}" }
 
-// tomb is a string, the owner; it outlives the task's hash.
+// part is a string, a part that is too large for the record.
+func (k keys) part(id string, p taskroute.Part) string {
+	return k.prefix + "part:{" + id + "}" + parts[p]
+}
+
+// tomb is a string, the owner; it outlives the record.
 func (k keys) tomb(id string) string { return k.prefix + "tomb:{" + id + "}" }
 
 // leases is a sorted set of holders by deadline, ms by the server's clock. It has
@@ -48,12 +53,12 @@ var tagEscape = strings.NewReplacer("%", "%25", "}", "%7D")
 // changed is a channel of hints: "process id".
 func (k keys) changed() string { return k.prefix + "changed" }
 
-// fields are the names of the parts in a task's hash.
-var fields = [taskroute.NumParts]string{
+// parts are their names in Redis.
+var parts = [taskroute.NumParts]string{
 	taskroute.PartState: "s", taskroute.PartInput: "i", taskroute.PartOutcome: "o", taskroute.PartRequest: "r",
 }
 
-// index is what the indexes need to know of a task, as its hash keeps it.
+// index is what the indexes need to know of a task, as its record keeps it.
 type index struct {
 	open, runnable bool
 	written        int64 // by the server's clock, ms
@@ -61,7 +66,8 @@ type index struct {
 }
 
 func (x index) String() string {
-	return fmt.Sprintf("%c%c %d %s", digit(x.open), digit(x.runnable), x.written, x.holder)
+	head := strconv.AppendInt([]byte{digit(x.open), digit(x.runnable), ' '}, x.written, 10)
+	return string(head) + " " + x.holder
 }
 
 func digit(b bool) byte {

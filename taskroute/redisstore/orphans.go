@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -123,21 +124,21 @@ func parseDead(reply *redis.Cmd) (now int64, dead map[string]int64, err error) {
 // that are orphans and drops the entries that are stale. The holder is dead since
 // then.
 func (s *Store) sift(ctx context.Context, holder string, members []string, now, since int64) (orphans []taskroute.Orphan, err error) {
-	hashes := make([]*redis.SliceCmd, len(members)/2)
-	if len(hashes) == 0 {
+	records := make([]*redis.StringCmd, len(members)/2)
+	if len(records) == 0 {
 		return nil, nil
 	}
 	if err := s.do(ctx, func(p redis.Pipeliner) {
-		for i := range hashes {
-			hashes[i] = p.HMGet(ctx, s.keys.task(members[2*i]), "rev", "index")
+		for i := range records {
+			records[i] = p.Get(ctx, s.keys.task(members[2*i]))
 		}
 	}); err != nil {
 		return nil, err
 	}
 	var stale []any
-	for i, hash := range hashes {
+	for i, record := range records {
 		id, rankText := members[2*i], members[2*i+1]
-		switch s.judge(holder, rankText, hash.Val(), now, since) {
+		switch s.judge(holder, rankText, record, now, since) {
 		case orphaned:
 			orphans = append(orphans, taskroute.Orphan{ID: id, Holder: holder})
 		case staleEntry:
@@ -156,18 +157,16 @@ const (
 	staleEntry
 )
 
-// judge compares an index entry with its document's hash (rev, index).
-func (s *Store) judge(holder, rankText string, hash []any, now, since int64) verdict {
-	revText, found := hash[0].(string)
-	if !found {
+// judge compares an index entry with its document.
+func (s *Store) judge(holder, rankText string, stored *redis.StringCmd, now, since int64) verdict {
+	if errors.Is(stored.Err(), redis.Nil) {
 		if holder != "" && now-since > createGrace.Milliseconds() {
 			return staleEntry
 		}
 		return waiting // or expired, and dropped with what has
 	}
-	indexText, _ := hash[1].(string)
-	x, err := parseIndex(indexText)
-	revision, err2 := strconv.ParseUint(revText, 10, 64)
+	r, err := parseRecord(stored.Val())
+	x, err2 := parseIndex(r.index)
 	entry, err3 := strconv.ParseInt(rankText, 10, 64)
 	switch {
 	case err != nil || err2 != nil || err3 != nil:
@@ -177,7 +176,7 @@ func (s *Store) judge(holder, rankText string, hash []any, now, since int64) ver
 			return waiting
 		}
 		return orphaned
-	case revisionOf(entry) <= revision:
+	case revisionOf(entry) <= r.revision:
 		return staleEntry
 	}
 	return waiting // it is being taken by holder right now

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -15,18 +16,31 @@ import (
 // owner's. In a Cluster it is counted in before, and settled after, by scripts of
 // their own: so none that is there is missing.
 
-// enter counts a new document in, if its owner may have it.
-func (s *Store) enter(ctx context.Context, d taskroute.Doc, x index) error {
+// admit counts a new document in, if its owner may have it.
+func (s *Store) admit(ctx context.Context, d taskroute.Doc, x index) error {
 	if d.Owner == "" {
 		return nil
 	}
 	var entered *redis.Cmd
 	if err := s.do(ctx, func(p redis.Pipeliner) {
-		entered = enterScript.EvalSha(ctx, p, s.keys.own(d.Owner), d.ID, x.String(), millis(d.ExpiresAt), d.Size(), d.Limit.Open, d.Limit.Bytes, x.written)
+		entered = enterScript.EvalSha(ctx, p, s.keys.own(d.Owner), d.ID, x.String(), millis(d.ExpiresAt), hourOf(d.ExpiresAt), d.Size(), d.Limit.Open, d.Limit.Bytes, x.written)
 	}); err != nil {
 		return err
 	}
-	return created(entered, d)
+	reply, err := entered.Slice()
+	if err != nil {
+		return err
+	}
+	return created(reply, d)
+}
+
+// hourOf names the hour, as own.lua has them, in which what expires then is counted.
+func hourOf(expires time.Time) string {
+	if expires.IsZero() {
+		return "never"
+	}
+	hour := time.Hour.Milliseconds()
+	return strconv.FormatInt((expires.UnixMilli()+hour-1)/hour, 10)
 }
 
 // settle counts a document as it is after a write; written is what the script

@@ -1,8 +1,8 @@
 // Package redisstore is a taskroute.Backend in Redis (7.0 or later): a single
 // server, one behind Sentinel, or a Cluster.
 //
-// One hash per task holds everything; its key, and its tombstone's, carry the id
-// as hash tag, so that a script touches one slot. The indexes live in slots of
+// One string per task holds everything but what is large; its key, those of large
+// parts, and its tombstone's carry the id as hash tag, so that a script touches one slot. The indexes live in slots of
 // their own and are hints: an entry is written before the record that needs it
 // and dropped after, so one may be stale but none is missing.
 package redisstore
@@ -107,7 +107,7 @@ func newStore(universal *redis.UniversalOptions, opts Options) *Store {
 		client: redis.NewUniversalClient(universal), timeout: opts.Timeout, copies: opts.WaitReplicas, keys: keys{opts.Prefix + ":"},
 		self: rand.Text()[:8], clock: &clock{now: opts.Now},
 	}
-	s.writers = &combiner{client: s.client, timeout: opts.Timeout}
+	s.writers = &combiner{fly: s.fly, timeout: opts.Timeout}
 	_, s.cluster = s.client.(*redis.ClusterClient)
 	return s
 }

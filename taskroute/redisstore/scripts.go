@@ -13,10 +13,10 @@ var sources embed.FS
 
 // The scripts; each file says what it takes and returns.
 var (
-	createScript    = script("own", "create")
-	replaceScript   = script("own", "hold", "replace")
-	enterScript     = script("own", "enter")
-	settleScript    = script("own", "settle")
+	createScript    = script("own", "count", "record", "each", "create")
+	replaceScript   = script("own", "recount", "hold", "record", "each", "replace")
+	enterScript     = script("own", "count", "enter")
+	settleScript    = script("own", "recount", "settle")
 	usageScript     = script("own", "usage")
 	ownedScript     = script("owned")
 	heartbeatScript = script("heartbeat")

@@ -1,9 +1,12 @@
 package faults
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -209,15 +212,30 @@ func TestNewerMembersAreKept(t *testing.T) {
 		t.Fatalf("no task: %v, %s", err, reply.Body)
 	}
 	h := handle{call: "asks", id: reply.TaskID()}
-	hash := "taskgate:task:{" + h.id + "}"
-	state := p.redis.CLI(t, "hget", hash, "s")
-	p.redis.CLI(t, "hset", hash, "s", strings.Replace(state, "{", "{"+future+",", 1))
+	key := "taskgate:task:{" + h.id + "}"
+	record := []byte(p.redis.CLI(t, "get", key))
+	p.redis.CLI(t, "set", key, string(withMember(t, record, future+",")), "keepttl")
 	e2e.Eventually(t, "the task has been answered and has completed", func() bool {
 		status, _ := p.look(t.Context(), p.second, h)
 		return status == wire.StatusCompleted
 	})
-	if state = p.redis.CLI(t, "hget", hash, "s"); !strings.Contains(state, future) || !strings.Contains(state, `"completed"`) {
-		t.Errorf("the state is %s, want %s in it", state, future)
+	if record := p.redis.CLI(t, "get", key); !strings.Contains(record, future) || !strings.Contains(record, `"completed"`) {
+		t.Errorf("the record is %s, want %s in it", record, future)
 	}
 	p.check(t)
+}
+
+// withMember puts a member into the state of a record, as redisstore has it: its size is
+// the fifth word of the head.
+func withMember(t *testing.T, record []byte, member string) []byte {
+	t.Helper()
+	head, body, _ := bytes.Cut(record, []byte("\n"))
+	words := strings.Fields(string(head))
+	size, err := strconv.Atoi(words[4])
+	if err != nil {
+		t.Fatal(err)
+	}
+	words[4] = strconv.Itoa(size + len(member))
+	at := bytes.IndexByte(body, '{') + 1
+	return slices.Concat([]byte(strings.Join(words, " ")+"\n"), body[:at], []byte(member), body[at:])
 }

@@ -5,5 +5,5 @@
 --       5 and now  6 by how many bytes it has grown  7 bytes of all its parts
 -- Returns  1
 
-count_change(own_keys(1), ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6]), function() return tonumber(ARGV[7]) end)
+count_change(own_keys(KEYS, 1), ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]))
 return 1

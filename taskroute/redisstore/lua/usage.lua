@@ -4,5 +4,7 @@
 -- ARGV  1 the time, ms by this server's clock
 -- Returns {open documents, bytes}
 
-local open, bytes = usage(own_keys(1), tonumber(ARGV[1]), 'never')
-return {open, bytes}
+local own = own_keys(KEYS, 1)
+look(own, ARGV[1])
+local bytes = tonumber(redis.call('HGET', own.bytes, 'sum') or 0)
+return {redis.call('ZCOUNT', own.open, '(' .. ARGV[1], '+inf'), bytes}
