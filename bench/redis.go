@@ -82,7 +82,7 @@ func (l *lab) benchmarked(c *redis.Client, callers int) load.Case {
 		}
 		host, port, _ := net.SplitHostPort(c.Options().Addr)
 		n := int(d.Seconds() * perSecond)
-		args := []string{"-h", host, "-p", port, "-c", strconv.Itoa(callers), "-n", strconv.Itoa(n), "-r", "1000000000000", "--csv",
+		args := []string{"-h", host, "-p", port, "-c", strconv.Itoa(callers), "-n", strconv.Itoa(n), "-r", "2000000000", "--csv",
 			"evalsha", bareCreate.Hash(), "1", "bare:__rand_int__"}
 		for _, arg := range bareArgs() {
 			args = append(args, fmt.Sprint(arg))

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -29,12 +27,13 @@ func (s *Store) Create(ctx context.Context, d taskroute.Doc, nonce string) error
 			return err
 		}
 	}
-	text, apart := newRecord(d, x.String(), nonce)
 	keys := []string{s.keys.task(d.ID), s.keys.tomb(d.ID)}
-	args := append(s.docArgs(d, x, nonce), text, hourOf(d.ExpiresAt), d.Size(), d.Limit.Open, d.Limit.Bytes, x.written)
+	args := append(s.docArgs(d, x, nonce), newRecord(d, x.String(), nonce), hourOf(d.ExpiresAt), d.Size(), d.Limit.Open, d.Limit.Bytes, x.written)
 	args = append(args, s.awaited(d)...)
-	for _, p := range apart {
-		keys, args = append(keys, s.keys.part(d.ID, p)), append(args, steady(d, p))
+	for p, part := range d.Parts {
+		if isApart(part) {
+			keys, args = append(keys, s.keys.part(d.ID, parts[p])), append(args, steady(d, taskroute.Part(p)))
+		}
 	}
 	copied := s.waitForCopies(ctx)
 	w, err := s.put(ctx, d.Size(), write{entry: entryOf(d, x, 1), script: createScript, keys: append(keys, s.ownKeys(d)...), args: args, copied: copied})
@@ -102,10 +101,10 @@ const (
 // Replace implements taskroute.Backend.
 func (s *Store) Replace(ctx context.Context, prev uint64, d taskroute.Doc, nonce string) error {
 	x := s.index(d)
-	args := append(s.docArgs(d, x, nonce), prev, taskroute.NonceMemory, s.keys.changed(), s.hintOf(d), rank(d.ExpiresAt, prev), maxInside)
+	args := append(s.docArgs(d, x, nonce), prev, taskroute.NonceMemory, s.keys.changed(), s.hintOf(d), rank(d.ExpiresAt, prev))
 	for p, part := range d.Parts {
 		if part != nil {
-			args = append(args, parts[p], steady(d, taskroute.Part(p)))
+			args = append(args, placed(taskroute.Part(p), part), steady(d, taskroute.Part(p)))
 		}
 	}
 	w, err := s.put(ctx, d.Size(), write{
@@ -148,10 +147,7 @@ func (s *Store) index(d taskroute.Doc) index {
 // documents begin with, where one server has them all: only the script knows who has
 // held the document.
 func (s *Store) replaceKeys(d taskroute.Doc) []string {
-	keys := append(make([]string, 0, 10), s.keys.task(d.ID), s.keys.tomb(d.ID))
-	for p := range taskroute.NumParts {
-		keys = append(keys, s.keys.part(d.ID, p))
-	}
+	keys := append(make([]string, 0, 7), s.keys.task(d.ID), s.keys.tomb(d.ID), s.keys.part(d.ID, ""))
 	if s.cluster {
 		return keys
 	}
@@ -196,7 +192,7 @@ func steady(d taskroute.Doc, p taskroute.Part) []byte {
 func (s *Store) Get(ctx context.Context, id string, wanted ...taskroute.Part) (taskroute.Doc, error) {
 	keys := append(make([]string, 0, 1+len(wanted)), s.keys.task(id))
 	for _, p := range wanted {
-		keys = append(keys, s.keys.part(id, p))
+		keys = append(keys, s.keys.part(id, parts[p]))
 	}
 	var found *redis.SliceCmd
 	if err := s.do(ctx, func(p redis.Pipeliner) { found = p.MGet(ctx, keys...) }); err != nil {
@@ -240,23 +236,21 @@ func (s *Store) absent(ctx context.Context, id string) (taskroute.Doc, error) {
 	return taskroute.Doc{}, fmt.Errorf("%w: it is a %s, as earlier versions have written it", taskroute.ErrUnreadable, kind.Val())
 }
 
-// revisionDigits are as many as a revision may have.
-const revisionDigits = 20
-
 // Revisions implements taskroute.Backend.
 func (s *Store) Revisions(ctx context.Context, ids []string) ([]uint64, error) {
 	replies := make([]*redis.StringCmd, len(ids))
 	if err := s.do(ctx, func(p redis.Pipeliner) {
 		for i, id := range ids {
-			replies[i] = p.GetRange(ctx, s.keys.task(id), 0, revisionDigits)
+			replies[i] = p.GetRange(ctx, s.keys.task(id), 0, numberSize-1)
 		}
 	}); err != nil {
 		return nil, err
 	}
 	all := make([]uint64, len(ids))
 	for i, reply := range replies {
-		revision, _, _ := strings.Cut(reply.Val(), " ")
-		all[i], _ = strconv.ParseUint(revision, 10, 64) // what is no number is no document of ours
+		if head := reply.Val(); len(head) == numberSize { // else it is no document of ours
+			all[i] = uint64(number(head))
+		}
 	}
 	return all, nil
 }

@@ -16,10 +16,8 @@ type keys struct{ prefix string }
 // task is a string, the record.
 func (k keys) task(id string) string { return k.prefix + "task:{" + id + "}" }
 
-// part is a string, a part that is too large for the record.
-func (k keys) part(id string, p taskroute.Part) string {
-	return k.prefix + "part:{" + id + "}" + parts[p]
-}
+// part is a string, the part of that name, where it is too large for the record.
+func (k keys) part(id, name string) string { return k.prefix + "part:{" + id + "}" + name }
 
 // tomb is a string, the owner; it outlives the record.
 func (k keys) tomb(id string) string { return k.prefix + "tomb:{" + id + "}" }

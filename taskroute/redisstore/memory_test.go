@@ -14,7 +14,7 @@ import (
 // TestMemoryOfATask is what Redis needs for a task beside its parts, and what that
 // is made of (go test -v).
 func TestMemoryOfATask(t *testing.T) {
-	const tasks, most = 4096, 1250
+	const tasks, most = 4096, 800
 	server := redistest.Start(t)
 	s := open(t, server.URL(), "memory")
 	usage := func(key string) int { return number(t, server.CLI(t, "memory", "usage", key, "samples", "0")) }
@@ -32,7 +32,7 @@ func TestMemoryOfATask(t *testing.T) {
 	}
 	each := (usedMemory(t, server) - before) / tasks
 	t.Logf("for a task with %d bytes in two parts: %d", d.Size(), each)
-	t.Logf("hash: %d, tombstone: %d", usage("memory:task:{"+d.ID+"}"), usage("memory:tomb:{"+d.ID+"}"))
+	t.Logf("record: %d, tombstone: %d", usage("memory:task:{"+d.ID+"}"), usage("memory:tomb:{"+d.ID+"}"))
 	t.Logf("among those of its holder: %d, and of its owner: %d", usage("memory:{holders}:held:r1")/tasks, usage("memory:own:{"+d.Owner+"}:open")/tasks)
 	if beside := each - int(d.Size()); beside > most {
 		t.Errorf("a task needs %d bytes beside its parts, want %d at most", beside, most)

@@ -53,7 +53,7 @@ func TestRoundTrips(t *testing.T) {
 		{"create", 1, 11, create},
 		{"get", 1, 1, func() error { _, err := s.Get(t.Context(), d.ID, taskroute.PartState); return err }},
 		{"progress", 1, 8, func() error { changed.ID = d.ID; return s.Replace(t.Context(), 1, changed, rand.Text()) }},
-		{"end", 1, 15, func() error { return s.Replace(t.Context(), 2, ended(changed), rand.Text()) }},
+		{"end", 1, 12, func() error { return s.Replace(t.Context(), 2, ended(changed), rand.Text()) }},
 	} {
 		trips, ran := meter.Trips(), commands(t, server)
 		if err := step.call(); err != nil {

@@ -1,9 +1,8 @@
 package redisstore
 
 import (
+	"encoding/binary"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"taskgate/taskroute"
 )
@@ -12,7 +11,15 @@ import (
 // with each poll, and written with each change.
 const maxInside = 4 << 10
 
-// record is what record.lua says, and there in full.
+// What record.lua says of a stored document.
+const (
+	numberSize = 4
+	headSize   = numberSize * (4 + int(taskroute.NumParts))
+	absent     = 1<<32 - 1
+	apart      = 1 << 31
+)
+
+// record is a stored document.
 type record struct {
 	revision uint64
 	index    string
@@ -20,69 +27,78 @@ type record struct {
 	apart    [taskroute.NumParts]bool
 }
 
-// newRecord is that of a document that was not there, and the parts that are to have
-// keys of their own.
-func newRecord(d taskroute.Doc, index, nonce string) (text []byte, apart []taskroute.Part) {
-	text = fmt.Appendf(make([]byte, 0, d.Size()+200), "1 %d %s %d", millis(d.ExpiresAt), nonce, len(index))
-	for p, part := range d.Parts {
-		switch {
-		case part == nil:
-			text = append(text, " -"...)
-		case len(part) > maxInside:
-			text = fmt.Appendf(text, " +%d", len(part))
-			apart = append(apart, taskroute.Part(p))
-		default:
-			text = fmt.Appendf(text, " %d", len(part))
-		}
+// newRecord is that of a document that was not there.
+func newRecord(d taskroute.Doc, index, nonce string) []byte {
+	expires := fmt.Sprint(millis(d.ExpiresAt))
+	text := make([]byte, 0, headSize+len(expires)+len(nonce)+len(index)+int(min(d.Size(), maxInside*int64(taskroute.NumParts))))
+	for _, n := range []int{1, len(expires), len(nonce), len(index)} {
+		text = binary.BigEndian.AppendUint32(text, uint32(n))
 	}
-	text = append(append(text, '\n'), index...)
 	for _, part := range d.Parts {
-		if len(part) <= maxInside {
+		text = binary.BigEndian.AppendUint32(text, sizeOf(part))
+	}
+	text = append(append(append(text, expires...), nonce...), index...)
+	for _, part := range d.Parts {
+		if !isApart(part) {
 			text = append(text, part...)
 		}
 	}
-	return text, apart
+	return text
+}
+
+func isApart(part []byte) bool { return len(part) > maxInside }
+
+func sizeOf(part []byte) uint32 {
+	switch {
+	case part == nil:
+		return absent
+	case isApart(part):
+		return apart + uint32(len(part))
+	}
+	return uint32(len(part))
+}
+
+// placed is the name of a part for replace.lua, with its place.
+func placed(p taskroute.Part, part []byte) string {
+	if isApart(part) {
+		return "+" + parts[p]
+	}
+	return parts[p]
 }
 
 // parseRecord reads one. Errors: ErrUnreadable.
 func parseRecord(text string) (record, error) {
-	head, body, _ := strings.Cut(text, "\n")
-	fields := strings.Fields(head)
-	var r record
-	var err error
-	if len(fields) != 4+int(taskroute.NumParts) {
-		return record{}, fmt.Errorf("%w: its head is %.100q", taskroute.ErrUnreadable, head)
+	if len(text) < headSize {
+		return record{}, fmt.Errorf("%w: it has %d bytes", taskroute.ErrUnreadable, len(text))
 	}
-	if r.revision, err = strconv.ParseUint(fields[0], 10, 64); err != nil {
-		return record{}, fmt.Errorf("%w: its revision: %w", taskroute.ErrUnreadable, err)
-	}
-	if r.index, body, err = cutSized(body, fields[3]); err != nil {
-		return record{}, err
-	}
-	for p, size := range fields[4:] {
-		if size == "-" {
+	r := record{revision: uint64(number(text))}
+	at := uint64(headSize)
+	for i := 1; i < 4+int(taskroute.NumParts); i++ {
+		size := number(text[i*numberSize:])
+		p := i - 4
+		if p >= 0 && size >= apart {
+			r.apart[p] = size != absent
 			continue
 		}
-		if r.apart[p] = size[0] == '+'; r.apart[p] {
-			continue
+		end := at + uint64(size)
+		if end > uint64(len(text)) {
+			return record{}, fmt.Errorf("%w: it has %d bytes, and %d or more should be there", taskroute.ErrUnreadable, len(text), end)
 		}
-		var part string
-		if part, body, err = cutSized(body, size); err != nil {
-			return record{}, err
+		switch {
+		case p >= 0:
+			r.parts[p] = []byte(text[at:end])
+		case p == -1:
+			r.index = text[at:end]
 		}
-		r.parts[p] = []byte(part)
+		at = end
 	}
-	if body != "" {
-		return record{}, fmt.Errorf("%w: it has %d bytes more than its head says", taskroute.ErrUnreadable, len(body))
+	if at != uint64(len(text)) {
+		return record{}, fmt.Errorf("%w: it has %d bytes, and %d should be there", taskroute.ErrUnreadable, len(text), at)
 	}
 	return r, nil
 }
 
-// cutSized takes the first bytes off; size says how many.
-func cutSized(body, size string) (first, rest string, err error) {
-	n, err := strconv.ParseUint(size, 10, 31)
-	if err != nil || n > uint64(len(body)) {
-		return "", "", fmt.Errorf("%w: it has %d bytes where %q should be", taskroute.ErrUnreadable, len(body), size)
-	}
-	return body[:n], body[n:], nil
+// number is the first of text.
+func number(text string) uint32 {
+	return uint32(text[0])<<24 | uint32(text[1])<<16 | uint32(text[2])<<8 | uint32(text[3])
 }

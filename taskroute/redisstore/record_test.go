@@ -90,13 +90,12 @@ func TestNotOurs(t *testing.T) {
 	if _, err := s.Heartbeat(t.Context(), "r1", time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	for what, plant := range map[string][]string{
-		"a hash":       {"hset", "rev", "2", "nonces", "n", "index", "11 1796004350125 r1"},
-		"another text": {"set", "1 2 3"},
-		"a size":       {"set", "1 0 n 5 9999999999 - - -\n11 1 "},
-		"too much":     {"set", "1 0 n 5 - - - -\n11 1 more"},
-		"no index":     {"set", "1 0 n 500 - - - -\n11 1 "},
-		"a revision":   {"set", "99999999999999999999 0 n 5 - - - -\n11 1 "},
+	for what, plant := range map[string]string{
+		"a hash":        "redis.call('HSET', KEYS[1], 'rev', '2', 'nonces', 'n', 'index', '11 1796004350125 r1')",
+		"a short text":  "redis.call('SET', KEYS[1], '1 2 3')",
+		"a long text":   "redis.call('SET', KEYS[1], ('1 2 3 '):rep(100))",
+		"one cut short": "redis.call('SET', KEYS[1], old:sub(1, -2))",
+		"one too long":  "redis.call('SET', KEYS[1], old .. ' ')",
 	} {
 		bad, good := doc("dead"), doc("dead")
 		for _, d := range []taskroute.Doc{bad, good} {
@@ -105,8 +104,7 @@ func TestNotOurs(t *testing.T) {
 			}
 		}
 		key := "other:task:{" + bad.ID + "}"
-		server.CLI(t, "del", key)
-		server.CLI(t, append([]string{plant[0], key}, plant[1:]...)...)
+		server.CLI(t, "eval", "local old = redis.call('GET', KEYS[1]) redis.call('DEL', KEYS[1]) "+plant, "1", key)
 		dump := server.CLI(t, "dump", key)
 		_, err := s.Get(t.Context(), bad.ID, taskroute.PartState)
 		if !errors.Is(err, taskroute.ErrUnreadable) {

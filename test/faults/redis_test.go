@@ -1,12 +1,9 @@
 package faults
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net"
-	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -213,8 +210,7 @@ func TestNewerMembersAreKept(t *testing.T) {
 	}
 	h := handle{call: "asks", id: reply.TaskID()}
 	key := "taskgate:task:{" + h.id + "}"
-	record := []byte(p.redis.CLI(t, "get", key))
-	p.redis.CLI(t, "set", key, string(withMember(t, record, future+",")), "keepttl")
+	p.redis.CLI(t, "eval", addMember, "1", key, future+",")
 	e2e.Eventually(t, "the task has been answered and has completed", func() bool {
 		status, _ := p.look(t.Context(), p.second, h)
 		return status == wire.StatusCompleted
@@ -225,17 +221,10 @@ func TestNewerMembersAreKept(t *testing.T) {
 	p.check(t)
 }
 
-// withMember puts a member into the state of a record, as redisstore has it: its size is
-// the fifth word of the head.
-func withMember(t *testing.T, record []byte, member string) []byte {
-	t.Helper()
-	head, body, _ := bytes.Cut(record, []byte("\n"))
-	words := strings.Fields(string(head))
-	size, err := strconv.Atoi(words[4])
-	if err != nil {
-		t.Fatal(err)
-	}
-	words[4] = strconv.Itoa(size + len(member))
-	at := bytes.IndexByte(body, '{') + 1
-	return slices.Concat([]byte(strings.Join(words, " ")+"\n"), body[:at], []byte(member), body[at:])
-}
+// addMember puts a member into the state of a record, as redisstore has it: its size is
+// the fifth of the numbers that the record begins with.
+const addMember = `
+local value = redis.call('GET', KEYS[1])
+local at, size = value:find('{', 33, true), struct.unpack('>I4', value, 17)
+value = value:sub(1, 16) .. struct.pack('>I4', size + #ARGV[1]) .. value:sub(21, at) .. ARGV[1] .. value:sub(at + 1)
+return redis.call('SET', KEYS[1], value, 'KEEPTTL')`

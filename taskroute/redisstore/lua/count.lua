@@ -2,14 +2,14 @@
 
 local owners = {} -- what is counted in this run of the script, by own.bytes
 
--- Returns what is known of an owner, with what is still to be noted: open documents, with
--- those that have expired; when the keys go; and what is new, as bytes by hour and entries
--- by set.
+-- Returns what is known of an owner and what is still to be noted: open documents, with
+-- those that have expired; when the keys go; new entries, when the last of them expires,
+-- and the bytes that one hour gets.
 local function count_of(own, now)
   local count = owners[own.bytes]
   if not count then
-    count = {own = own, ends = look(own, now), open = redis.call('ZCARD', own.open), expires = '1', hours = {}, entries = {}}
-    count.is_new = count.open == 0
+    local ends, open = look(own, now), redis.call('ZCARD', own.open)
+    count = {own = own, ends = ends, open = open, is_new = open == 0, is_exact = false, entries = {}, expires = '1', hour = false, bytes = 0}
     owners[own.bytes] = count
   end
   return count
@@ -30,14 +30,15 @@ end
 -- owner may have.
 local function too_much(count, size, most)
   if most ~= '0' then
-    if not count.bytes then
-      count.bytes = tonumber(redis.call('HGET', count.own.bytes, 'sum') or 0)
-      for _, bytes in pairs(count.hours) do
-        count.bytes = count.bytes + bytes
-      end
-    end
-    return count.bytes + size > tonumber(most) and count.bytes
+    local bytes = (redis.call('HGET', count.own.bytes, 'sum') or 0) + count.bytes
+    return bytes + size > tonumber(most) and bytes
   end
+end
+
+local function note_bytes(count)
+  redis.call('HINCRBY', count.own.bytes, count.hour, count.bytes)
+  redis.call('HINCRBY', count.own.bytes, 'sum', count.bytes)
+  count.bytes = 0
 end
 
 -- Counts a new document in, for note_counts to note, unless its owner would have more than
@@ -49,15 +50,18 @@ local function count_in(own, id, index, expires, hour, size, max_open, max_bytes
   if open or bytes then
     return {-1, open or 0, bytes or 0}
   end
-  local set = own.ended
   if is_open(index) then
-    set, count.open = own.open, count.open + 1
+    local entries = count.entries
+    entries[#entries + 1], entries[#entries + 2] = score(expires), id
+    count.open = count.open + 1
+  else
+    redis.call('ZADD', own.ended, score(expires), id)
+    count.is_new = true
   end
-  local entries = count.entries[set] or {}
-  entries[#entries + 1], entries[#entries + 2] = score(expires), id
-  count.entries[set] = entries
-  count.bytes = count.bytes and count.bytes + size
-  count.hours[hour] = count.hours[hour] and count.hours[hour] + size or size
+  if count.hour and count.hour ~= hour then
+    note_bytes(count)
+  end
+  count.hour, count.bytes = hour, count.bytes + size
   if later(expires, count.expires) then
     count.expires = expires
   end
@@ -66,15 +70,12 @@ end
 -- Notes what was counted in, once for all documents of an owner.
 local function note_counts()
   for _, count in pairs(owners) do
-    local new = {}
-    for set, entries in pairs(count.entries) do
-      redis.call('ZADD', set, unpack(entries))
-      new[#new + 1] = count.is_new and set or nil
+    if #count.entries > 0 then
+      redis.call('ZADD', count.own.open, unpack(count.entries))
     end
-    for hour, bytes in pairs(count.hours) do
-      redis.call('HINCRBY', count.own.bytes, hour, bytes)
-      redis.call('HINCRBY', count.own.bytes, 'sum', bytes)
+    if count.hour then
+      note_bytes(count)
+      keep(count.own, count.ends, count.expires, count.is_new and {count.own.open, count.own.ended})
     end
-    keep(count.own, count.ends, count.expires, new)
   end
 end

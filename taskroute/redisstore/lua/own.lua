@@ -74,14 +74,15 @@ local function live_until(key, expires)
 end
 
 -- Has the keys live as long as a document that expires then. ends is when they go
--- so far; keys are those that may be new.
-local function keep(own, ends, expires, keys)
+-- so far; new, if not nil, are the sets that may be new.
+local function keep(own, ends, expires, new)
   if not ends or later(expires, ends) then
     ends = expires == '0' and '0' or string.format('%d', math.ceil(expires / KEEP) * KEEP)
     redis.call('HSET', own.bytes, 'ends', ends)
-    keys = {own.open, own.ended, own.bytes}
+    live_until(own.bytes, ends)
+    new = {own.open, own.ended}
   end
-  for _, key in ipairs(keys) do
-    live_until(key, ends)
+  for i = 1, new and #new or 0 do
+    live_until(new[i], ends)
   end
 end
