@@ -69,11 +69,10 @@ func exec(ctx context.Context, p redis.Pipeliner) error {
 }
 
 // outcome is what became of some commands of a pipeline that has ended with err: what
-// the server says to others is none of theirs. A key that holds nothing, or nothing of
-// ours, is told to who reads the reply.
+// the server says to others is none of theirs.
 func outcome(cmds []redis.Cmder, err error) error {
 	for _, cmd := range cmds {
-		if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) && !isForeign(err) {
+		if err := cmd.Err(); err != nil && !isFinding(cmd, err) {
 			return err
 		}
 	}
@@ -81,6 +80,13 @@ func outcome(cmds []redis.Cmder, err error) error {
 		return nil
 	}
 	return err
+}
+
+// isFinding tells that where a record was looked for there is nothing, or nothing of ours:
+// who reads the reply sees to that.
+func isFinding(cmd redis.Cmder, err error) bool {
+	looks := cmd.Name() == "get" || cmd.Name() == "getrange"
+	return errors.Is(err, redis.Nil) || (looks && isForeign(err))
 }
 
 // isForeign tells that a key holds what none of ours does.

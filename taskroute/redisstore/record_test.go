@@ -155,3 +155,20 @@ func TestOneInAFlight(t *testing.T) {
 		}
 	}
 }
+
+// TestIndexNotOurs: a document that cannot be found again, or counted, is not said to be there.
+func TestIndexNotOurs(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, server.URL(), "index")
+	d := doc("r1")
+	for _, key := range []string{"{holders}:held:r1", "{holders}:leases", "own:{" + d.Owner + "}:open", "own:{" + d.Owner + "}:bytes"} {
+		server.CLI(t, "set", "index:"+key, "text")
+		if err := s.Create(t.Context(), doc("r1"), rand.Text()); err == nil {
+			t.Errorf("a create says nothing of what is at %s", key)
+		}
+		server.CLI(t, "del", "index:"+key)
+	}
+	if err := s.Create(t.Context(), d, rand.Text()); err != nil {
+		t.Error(err)
+	}
+}
