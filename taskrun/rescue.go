@@ -14,14 +14,14 @@ import (
 
 const rescuePage = 100
 
-// maxMet is on how many pages other replicas are met before the rest is left to
-// them.
+// maxMet is on how many pages others are faster from the beginning before the rest
+// is left to them.
 const maxMet = 2
 
 // rescueOnce sees to every record whose holder is dead, once that can be judged.
 // One that resists does not keep it from the others. All replicas find the same
 // orphans at about the same time: where one meets another it goes on to the next
-// page, and where many are at work already it goes away. Else each would read each
+// page, and where it finds nothing to do it soon goes away. Else each would read each
 // orphan, only to find that somebody was faster.
 func (r *Runner) rescueOnce(ctx context.Context) error {
 	var failed error
@@ -34,11 +34,11 @@ func (r *Runner) rescueOnce(ctx context.Context) error {
 		if !r.isCalm() { // asked after the page was read, which may have taken as long as the store was away
 			return failed
 		}
-		other, err := r.rescueEach(ctx, orphans)
+		late, err := r.rescueEach(ctx, orphans)
 		if err != nil {
 			failed = err
 		}
-		if other {
+		if late {
 			met++
 		}
 		if next == "" || ctx.Err() != nil || met == maxMet {
@@ -50,13 +50,13 @@ func (r *Runner) rescueOnce(ctx context.Context) error {
 
 // rescueEach sees to orphans, in an order that is no other replica's, until it
 // finds that one of them was somebody else's. Whoever was faster goes on, so
-// that none is left.
-func (r *Runner) rescueEach(ctx context.Context, orphans []taskroute.Orphan) (other bool, failed error) {
-	for _, i := range rand.Perm(len(orphans)) {
+// that none is left. late: the very first was.
+func (r *Runner) rescueEach(ctx context.Context, orphans []taskroute.Orphan) (late bool, failed error) {
+	for n, i := range rand.Perm(len(orphans)) {
 		err := r.rescue(ctx, orphans[i])
 		switch {
 		case notHeld(err):
-			return true, failed
+			return n == 0, failed
 		case err != nil && !final(err):
 			failed = fmt.Errorf("rescue: %w", err)
 		}

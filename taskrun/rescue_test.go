@@ -305,8 +305,9 @@ func (d distant) Get(ctx context.Context, id string, parts ...taskroute.Part) (t
 }
 
 // However many replicas find the orphans of a dead one at the same moment, each
-// orphan is read twice to be ended; beyond that a replica reads, in each of its
-// turns, no more than what it meets others at, before and after they have written.
+// orphan is read twice to be ended, within two leases; beyond that a replica reads, in
+// each of its turns, about what it meets others at on maxMet pages, before and after
+// they have written.
 func TestRescuersLeaveTheRestToEachOther(t *testing.T) {
 	const many, rescuers = 5 * rescuePage, 50
 	inBubble(t, func(t *testing.T, w *world) {
