@@ -105,7 +105,7 @@ func (x *run) question(ctx context.Context) (Outcome, bool) {
 		kind = taskroute.Held
 		<-time.After(gatherFor)
 	}
-	asks := x.takeAsks(x.r.opts.MaxQuestions)
+	asks := x.firstAsks()
 	if len(asks) == 0 {
 		return Outcome{}, false
 	}
@@ -160,17 +160,25 @@ func (x *run) ask(a *ask) {
 	x.wake()
 }
 
-// takeAsks is what is to be asked, at most so much of it (0: all), but for what the
-// upstream wants to know no more.
-func (x *run) takeAsks(most int) []*ask {
+// takeAsks is what is to be asked, but for what the upstream wants to know no more.
+func (x *run) takeAsks() []*ask {
 	x.asking.Lock()
 	defer x.asking.Unlock()
 	asks := slices.DeleteFunc(x.asks, func(a *ask) bool { return closed(a.gone) })
-	if most == 0 || len(asks) < most {
-		most = len(asks)
+	x.asks = nil
+	return asks
+}
+
+// firstAsks are those that a record begins with; what is too much at once is refused.
+func (x *run) firstAsks() (asks []*ask) {
+	for _, a := range x.takeAsks() {
+		if err := x.r.checkQuestions(len(asks) + 1); err != nil {
+			a.answer <- answer{err: err}
+			continue
+		}
+		asks = append(asks, a)
 	}
-	x.asks = asks[most:]
-	return asks[:most:most]
+	return asks
 }
 
 // askOn adds the questions to the record and returns their keys, in order.

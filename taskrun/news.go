@@ -83,7 +83,7 @@ func (x *run) review() bool {
 		x.settle(x.orAgain(x.how))
 		return false
 	}
-	for _, a := range x.takeAsks(0) {
+	for _, a := range x.takeAsks() {
 		x.askClient(a)
 	}
 	x.answerOverdue()

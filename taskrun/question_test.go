@@ -185,6 +185,22 @@ func TestClosedBudgetDoesNotStartAgain(t *testing.T) {
 	})
 }
 
+// None of several that come at once is left without an answer.
+func TestTooManyQuestionsAtOnce(t *testing.T) {
+	for mood, first := range map[mood]string{works: "", down: "error: the question cannot be kept right now"} {
+		inBubble(t, func(t *testing.T, w *world) {
+			w.replica(func(o *Options) { o.MaxQuestions = 2 }).call(undeclared)
+			up := w.nth(1)
+			w.store.set(mood)
+			asked := []*question{up.asks(`{}`), up.asks(`{}`), up.asks(`{}`)}
+			bubble.Advance(gatherFor)
+			check(t, "first", asked[0].answer(), first)
+			check(t, "second", asked[1].answer(), first)
+			check(t, "third", asked[2].answer(), "error: too many questions want an answer: the limit is 2")
+		})
+	}
+}
+
 func TestTooManyQuestions(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		r := w.replica(func(o *Options) { o.MaxQuestions = 2 })
