@@ -101,19 +101,21 @@ func median(values []float64) float64 {
 }
 
 // Loop calls f from so many goroutines for d, from each at least once. An error
-// ends it.
+// ends it. Each has a context of its own, as requests have.
 func Loop(ctx context.Context, callers int, d time.Duration, f func(context.Context) error) (Sample, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
 	took := make([][]time.Duration, callers)
 	start := time.Now()
 	var wg sync.WaitGroup
 	for i := range took {
 		wg.Go(func() {
+			own, cancel := context.WithCancel(ctx)
+			defer cancel()
 			for ctx.Err() == nil && (took[i] == nil || time.Since(start) < d) {
 				began := time.Now()
-				if err := f(ctx); err != nil {
-					cancel(err)
+				if err := f(own); err != nil {
+					fail(err)
 				}
 				took[i] = append(took[i], time.Since(began))
 			}

@@ -39,7 +39,8 @@ type flight struct {
 }
 
 // send sends w. When ctx is cancelled nothing is sent, or it has been and is waited
-// for; when its time is over, it may still be sent, and w is not to be used again.
+// for; when its time is over, it may still be sent, and w is not to be used again. ctx
+// has a deadline.
 func (c *combiner) send(ctx context.Context, w *write) error {
 	f, seat := c.board(w)
 	if f == nil {
@@ -47,6 +48,9 @@ func (c *combiner) send(ctx context.Context, w *write) error {
 		c.fly(ctx, []*write{w})
 		return w.err
 	}
+	end, _ := ctx.Deadline()
+	ctx, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
 	select {
 	case <-f.landed:
 	case <-ctx.Done():

@@ -32,22 +32,38 @@ func (s *Store) repeat(ctx context.Context, once func(context.Context) error) er
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	bounded, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
+	end := time.Now().Add(s.timeout)
 	for wait := firstWait; ; wait = min(2*wait, maxWait) {
-		err := s.try(bounded, once)
+		err := s.try(until{ctx, end}, once)
 		if err == nil || !passes(err) {
 			return err
 		}
-		select {
-		case <-bounded.Done():
-			if ctx.Err() != nil {
-				return fmt.Errorf("%w: redis: %w", ctx.Err(), err)
-			}
+		left := time.Until(end)
+		if left <= 0 {
 			return fmt.Errorf("redis gave no answer within %v: %w", s.timeout, err)
-		case <-time.After(wait):
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: redis: %w", ctx.Err(), err)
+		case <-time.After(min(wait, left)):
 		}
 	}
+}
+
+// until is a context with a deadline for the library, which sets it on connections.
+// There is no timer, which each operation would pay for: Done is not told of it, so who
+// waits for anything else must ask for the deadline too.
+type until struct {
+	context.Context
+	end time.Time
+}
+
+// Deadline implements context.Context.
+func (u until) Deadline() (time.Time, bool) {
+	if end, ok := u.Context.Deadline(); ok && end.Before(u.end) {
+		return end, true
+	}
+	return u.end, true
 }
 
 // try calls once. A script that the server has forgotten is given to it again;

@@ -195,7 +195,10 @@ func (s *Store) Get(ctx context.Context, id string, wanted ...taskroute.Part) (t
 		keys = append(keys, s.keys.part(id, parts[p]))
 	}
 	var found *redis.SliceCmd
-	if err := s.do(ctx, func(p redis.Pipeliner) { found = p.MGet(ctx, keys...) }); err != nil {
+	if err := s.repeat(ctx, func(ctx context.Context) error {
+		found = s.client.MGet(ctx, keys...)
+		return found.Err()
+	}); err != nil {
 		return taskroute.Doc{}, err
 	}
 	text, ok := found.Val()[0].(string)

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -104,7 +105,15 @@ func (c call) land(err error) {
 		fail(c.of, err)
 		return
 	}
-	for i, reply := range c.cmd.Val().([]any) {
+	replies, err := c.cmd.Slice()
+	if err == nil && len(replies) != len(c.of) {
+		err = fmt.Errorf("a script has %d replies for %d writes", len(replies), len(c.of))
+	}
+	if err != nil {
+		fail(c.of, err)
+		return
+	}
+	for i, reply := range replies {
 		switch reply := reply.(type) {
 		case error:
 			c.of[i].err = reply
