@@ -27,25 +27,30 @@ func (s *Store) do(ctx context.Context, build func(redis.Pipeliner)) error {
 	})
 }
 
-// repeat calls once, which sends something, while there is hope and time.
+// repeat calls once, which sends something, while there is hope and time. The first
+// time it has a deadline only, which is enough for what the library waits for then.
 func (s *Store) repeat(ctx context.Context, once func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	end := time.Now().Add(s.timeout)
+	err := s.try(until{ctx, end}, once)
+	if err == nil || !passes(err) {
+		return err
+	}
+	bounded, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
 	for wait := firstWait; ; wait = min(2*wait, maxWait) {
-		err := s.try(until{ctx, end}, once)
-		if err == nil || !passes(err) {
-			return err
-		}
-		left := time.Until(end)
-		if left <= 0 {
-			return fmt.Errorf("redis gave no answer within %v: %w", s.timeout, err)
-		}
 		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w: redis: %w", ctx.Err(), err)
-		case <-time.After(min(wait, left)):
+		case <-bounded.Done():
+			if ctx.Err() != nil {
+				return fmt.Errorf("%w: redis: %w", ctx.Err(), err)
+			}
+			return fmt.Errorf("redis gave no answer within %v: %w", s.timeout, err)
+		case <-time.After(wait):
+		}
+		if err = s.try(bounded, once); err == nil || !passes(err) {
+			return err
 		}
 	}
 }

@@ -98,7 +98,7 @@ const buffer = 8 << 10
 
 // ours sets what this package relies on. The library would run a script again
 // when the reply was lost, ignore a context's deadline, and keep a second, small
-// pool for pipelines, which is all that we send.
+// pool for pipelines, which is nearly all that we send.
 func ours(o *redis.UniversalOptions, timeout time.Duration) {
 	o.MaxRetries = -1
 	o.DialerRetries = 1
@@ -106,8 +106,9 @@ func ours(o *redis.UniversalOptions, timeout time.Duration) {
 	o.PipelinePoolSize = -1
 	o.ReadBufferSize, o.WriteBufferSize = buffer, buffer
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	// Half, so that after one reply that never comes there is time to ask again.
-	for _, each := range []*time.Duration{&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout} {
+	// Half, so that after one reply that never comes there is time to ask again, and
+	// that who waits for a connection, and then for a new one, has waited no longer.
+	for _, each := range []*time.Duration{&o.PoolTimeout, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout} {
 		if *each == 0 {
 			*each = timeout / 2
 		}

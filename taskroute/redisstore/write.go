@@ -119,6 +119,8 @@ func (c call) land(err error) {
 			c.of[i].err = reply
 		case []any:
 			c.of[i].reply = reply
+		default:
+			c.of[i].err = fmt.Errorf("a script returned %v", reply)
 		}
 	}
 }
