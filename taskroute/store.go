@@ -312,7 +312,7 @@ func (s *Store) Watch(ids ...string) *Watcher { return s.watchers.add(ids) }
 // Hear calls f whenever the record may have changed, until the Watcher is stopped;
 // that is all it is for. f must neither wait nor stop it.
 func (s *Store) Hear(id string, f func()) *Watcher {
-	return s.watchers.enter(&Watcher{hub: s.watchers, ids: []string{id}, hear: f})
+	return s.watchers.enter(&Watcher{hub: s.watchers, ids: []string{id}, hear: func(string) { f() }})
 }
 
 // Heartbeat is that of the backend, and carries what it tells to watchers.

@@ -12,10 +12,19 @@ import (
 type Watcher struct {
 	hub     *watchers
 	ids     []string
-	changed chan struct{} // capacity 1
-	hear    func()        // instead of changed and dirty; nil: there is none
+	hear    func(id string) // called under hub.mu
+	changed chan struct{}   // capacity 1
 
 	dirty map[string]struct{} // under hub.mu
+}
+
+// note is what most hear with.
+func (w *Watcher) note(id string) {
+	w.dirty[id] = struct{}{}
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
 }
 
 // Changed receives after something may have changed.
@@ -51,7 +60,9 @@ type watchers struct {
 func newWatchers() *watchers { return &watchers{byID: map[string]map[*Watcher]struct{}{}} }
 
 func (h *watchers) add(ids []string) *Watcher {
-	return h.enter(&Watcher{hub: h, ids: ids, changed: make(chan struct{}, 1), dirty: map[string]struct{}{}})
+	w := &Watcher{hub: h, ids: ids, changed: make(chan struct{}, 1), dirty: map[string]struct{}{}}
+	w.hear = w.note
+	return h.enter(w)
 }
 
 func (h *watchers) enter(w *Watcher) *Watcher {
@@ -82,14 +93,6 @@ func (h *watchers) wake(id string) {
 
 func signal(set map[*Watcher]struct{}, id string) {
 	for w := range set {
-		if w.hear != nil {
-			w.hear()
-			continue
-		}
-		w.dirty[id] = struct{}{}
-		select {
-		case w.changed <- struct{}{}:
-		default:
-		}
+		w.hear(id)
 	}
 }
